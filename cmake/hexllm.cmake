@@ -1,0 +1,82 @@
+# Helpers of the build: one library per folder, its unit tests, its fuzz targets.
+
+# hexllm_library(NAME DIR DEPS ... [EXCLUDE regex ...] [ONLY regex])
+# A static library hexllm_NAME of all .cc in DIR (recursively) that are no test, fuzz target or benchmark.
+function(hexllm_library name dir)
+  cmake_parse_arguments(ARG "" "" "DEPS;EXCLUDE;ONLY" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${dir}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench)\\.cc$")
+  foreach(pattern ${ARG_EXCLUDE})
+    list(FILTER sources EXCLUDE REGEX "${pattern}")
+  endforeach()
+  foreach(pattern ${ARG_ONLY})
+    list(FILTER sources INCLUDE REGEX "${pattern}")
+  endforeach()
+  add_library(hexllm_${name} STATIC ${sources})
+  target_include_directories(hexllm_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(hexllm_${name} PUBLIC hexllm_options ${ARG_DEPS})
+endfunction()
+
+# hexllm_tests(NAME DIR DEPS ... [EXCLUDE regex ...] [ONLY regex])
+# One GoogleTest program NAME_tests of all *_test.cc in DIR (from the source root), ctest label LABEL (default unit).
+function(hexllm_tests name dir)
+  if(NOT HEXLLM_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "LABEL" "DEPS;EXCLUDE;ONLY" ${ARGN})
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/*_test.cc)
+  foreach(pattern ${ARG_EXCLUDE})
+    list(FILTER sources EXCLUDE REGEX "${pattern}")
+  endforeach()
+  foreach(pattern ${ARG_ONLY})
+    list(FILTER sources INCLUDE REGEX "${pattern}")
+  endforeach()
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name}_tests ${sources})
+  target_include_directories(${name}_tests PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name}_tests PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name}_tests PRIVATE HEXLLM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  gtest_discover_tests(${name}_tests TEST_PREFIX ${name}. PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300 DISCOVERY_TIMEOUT 120)
+endfunction()
+
+# hexllm_fuzz(NAME SOURCE DEPS ...)
+# A fuzz target NAME_fuzz. With HEXLLM_FUZZ it is a libFuzzer program; otherwise the same source is linked with
+# fuzz/replay_main.cc and replays fuzz/corpus/NAME as an ordinary test.
+function(hexllm_fuzz name source)
+  if(NOT HEXLLM_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  add_executable(${name}_fuzz ${CMAKE_SOURCE_DIR}/${source})
+  target_include_directories(${name}_fuzz PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name}_fuzz PRIVATE ${ARG_DEPS})
+  if(HEXLLM_FUZZ)
+    target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${name}_fuzz PRIVATE ${CMAKE_SOURCE_DIR}/fuzz/replay_main.cc)
+    add_test(NAME fuzz.${name} COMMAND ${name}_fuzz ${CMAKE_SOURCE_DIR}/fuzz/corpus/${name})
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+  endif()
+endfunction()
+
+# hexllm_flatbuffers(TARGET SCHEMA): generates SCHEMA's C++ header and lets TARGET include it as "<dir>/<name>_generated.h".
+function(hexllm_flatbuffers target schema)
+  get_filename_component(stem ${schema} NAME_WE)
+  get_filename_component(dir ${schema} DIRECTORY)
+  set(out ${CMAKE_BINARY_DIR}/generated/${dir}/${stem}_generated.h)
+  add_custom_command(
+    OUTPUT ${out}
+    COMMAND ${FLATC} --cpp --cpp-std c++17 --scoped-enums --warnings-as-errors --no-prefix -o ${CMAKE_BINARY_DIR}/generated/${dir}
+            ${CMAKE_SOURCE_DIR}/src/${schema}
+    DEPENDS ${CMAKE_SOURCE_DIR}/src/${schema}
+    COMMENT "flatc ${schema}")
+  add_custom_target(${target}_${stem}_schema DEPENDS ${out})
+  add_dependencies(${target} ${target}_${stem}_schema)
+  target_sources(${target} PRIVATE ${out})
+  target_include_directories(${target} SYSTEM PUBLIC ${CMAKE_BINARY_DIR}/generated)
+endfunction()

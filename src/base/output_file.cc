@@ -1,0 +1,85 @@
+#include "base/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace hexllm {
+
+Result<OutputFile> OutputFile::Create(const std::string& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return Error{ErrorCode::kEnvironment, fmt::format("{}: cannot write: it exists and is not a regular file", path)};
+  }
+  std::string temp_path = path + ".XXXXXX";
+  const int fd = ::mkstemp(temp_path.data());
+  if (fd < 0) return Error{ErrorCode::kEnvironment, fmt::format("{}: cannot create: {}", path, std::strerror(errno))};
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  (void)::fchmod(fd, 0666 & ~mask);
+  return OutputFile(path, std::move(temp_path), fd);
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)), temp_path_(std::move(other.temp_path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+
+OutputFile::~OutputFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temp_path_.c_str());
+}
+
+Error OutputFile::Failed(const char* what) const {
+  return Error{ErrorCode::kEnvironment, fmt::format("{}: {}: {}; nothing was written", path_, what, std::strerror(errno))};
+}
+
+Status OutputFile::WriteAll(uint64_t offset, ByteSpan bytes) {
+  HX_CHECK(fd_ >= 0);
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(fd_, bytes.data(), std::min<size_t>(bytes.size(), 1u << 30), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return Failed("cannot write");
+    bytes = bytes.subspan(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
+  }
+  return OkStatus();
+}
+
+Status OutputFile::Write(ByteSpan bytes) {
+  HX_RETURN_IF_ERROR(WriteAll(size_, bytes));
+  size_ += bytes.size();
+  return OkStatus();
+}
+
+Status OutputFile::WriteAt(uint64_t offset, ByteSpan bytes) {
+  HX_CHECK(offset <= size_ && bytes.size() <= size_ - offset);
+  return WriteAll(offset, bytes);
+}
+
+Status OutputFile::PadTo(uint64_t align) {
+  const std::vector<std::byte> zeros((align - size_ % align) % align);
+  return Write(zeros);
+}
+
+Status OutputFile::Commit() {
+  HX_CHECK(fd_ >= 0);
+  if (::fsync(fd_) != 0) return Failed("cannot flush");
+  if (::rename(temp_path_.c_str(), path_.c_str()) != 0) return Failed("cannot rename into place");
+  ::close(std::exchange(fd_, -1));
+  return OkStatus();
+}
+
+Status WriteFile(const std::string& path, ByteSpan bytes) {
+  HX_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  HX_RETURN_IF_ERROR(file.Write(bytes));
+  return file.Commit();
+}
+
+}  // namespace hexllm

@@ -1,0 +1,46 @@
+// A file that appears whole or not at all: written under a temporary name in the target's folder, renamed by Commit.
+// Used for every file hexllm writes. Not thread-safe.
+#pragma once
+
+#include <string>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace hexllm {
+
+class OutputFile {
+ public:
+  // Creates the temporary file beside `path`. kEnvironment when the folder is missing or not writable.
+  static Result<OutputFile> Create(const std::string& path);
+
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&&) = delete;
+  // Removes the temporary file unless Commit succeeded.
+  ~OutputFile();
+
+  // Appends. kEnvironment (e.g. disk full) names the file.
+  Status Write(ByteSpan bytes);
+  // Overwrites [offset, offset + bytes.size()), which must already have been written.
+  Status WriteAt(uint64_t offset, ByteSpan bytes);
+  // Appends zero bytes until the size is a multiple of `align`.
+  Status PadTo(uint64_t align);
+  uint64_t size() const { return size_; }
+  // Flushes to disk and renames to the final path. Nothing may be written afterwards.
+  Status Commit();
+
+ private:
+  OutputFile(std::string path, std::string temp_path, int fd) : path_(std::move(path)), temp_path_(std::move(temp_path)), fd_(fd) {}
+  Error Failed(const char* what) const;
+  Status WriteAll(uint64_t offset, ByteSpan bytes);
+
+  std::string path_;
+  std::string temp_path_;
+  int fd_ = -1;
+  uint64_t size_ = 0;
+};
+
+// Writes `bytes` to `path` in one go, whole or not at all.
+Status WriteFile(const std::string& path, ByteSpan bytes);
+
+}  // namespace hexllm
