@@ -1,0 +1,92 @@
+// A checkpoint as published, opened: named tensor views over memory-mapped
+// files plus its metadata. Used by models/, compile/ and `hexllm inspect`.
+// Not a model: it interprets neither tensor names nor configuration.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "base/status.h"
+#include "checkpoint/gguf.h"
+#include "checkpoint/tensor_view.h"
+
+namespace hexllm {
+
+enum class CheckpointFormat { kSafetensors, kGguf };
+
+// "safetensors" or "GGUF".
+std::string_view CheckpointFormatName(CheckpointFormat format);
+
+// The largest side file (config, tokenizer, template) that is read, in bytes.
+inline constexpr uint64_t kMaxSideFileBytes = 256 << 20;
+
+// Owns the mappings; move-only. Tensor views, metadata and their string views
+// die with it (moving it keeps them valid). Immutable once open, thread-safe.
+// The files must not be truncated by others while it is open.
+class Checkpoint {
+ public:
+  // One file of the checkpoint, with the "__metadata__" of safetensors.
+  struct File {
+    MappedFile mapping;
+    std::map<std::string, std::string> metadata;
+  };
+
+  // Opens a Hugging Face folder (model.safetensors, or
+  // model.safetensors.index.json and its shards; else exactly one .gguf file),
+  // a single .safetensors file, or a .gguf file. Files are told apart by
+  // content, not by name. Validates everything but the numbers in the tensors.
+  // Errors name the file and, where there is one, the tensor: kEnvironment when
+  // a file cannot be opened, kBadInput for damage, kUnsupported for formats,
+  // tensor types and split GGUF files that hexllm does not read.
+  static Result<Checkpoint> Open(const std::string& path);
+
+  CheckpointFormat format() const { return format_; }
+  // As given to Open.
+  const std::string& path() const { return path_; }
+  // The weight files, sorted by name.
+  std::span<const File> files() const& { return files_; }
+  std::span<const File> files() && = delete;
+
+  // All tensors, sorted by name.
+  std::span<const TensorView> tensors() const& { return tensors_; }
+  std::span<const TensorView> tensors() && = delete;
+  // Null when there is no such tensor.
+  const TensorView* Find(std::string_view name) const;
+
+  // Null unless the format is GGUF.
+  const GgufMetadata* gguf() const { return gguf_.get(); }
+
+  // Reads a file that stands beside safetensors weights: config.json,
+  // generation_config.json, tokenizer.json, tokenizer_config.json,
+  // chat_template.jinja, special_tokens_map.json. `name` is a plain file name
+  // (checked). nullopt when there is none, and always for GGUF, whose metadata
+  // takes their place. kEnvironment when it cannot be read, kBadInput when it
+  // is larger than kMaxSideFileBytes.
+  Result<std::optional<std::string>> ReadSideFile(
+      const std::string& name) const;
+
+  // Lets go of the resident pages of one of this checkpoint's tensors (checked;
+  // see MappedFile::DropPages). Contents stay readable.
+  void DropPages(const TensorView& tensor) const;
+
+ private:
+  Checkpoint() = default;
+  static Result<Checkpoint> OpenFile(const std::string& path);
+  static Result<Checkpoint> OpenDirectory(const std::string& path);
+  static Result<Checkpoint> OpenSharded(const std::string& directory);
+
+  std::string path_;
+  std::string directory_;  // of the side files; empty for GGUF
+  CheckpointFormat format_ = CheckpointFormat::kSafetensors;
+  std::vector<File> files_;
+  std::vector<TensorView> tensors_;
+  std::unique_ptr<const GgufMetadata> gguf_;
+};
+
+}  // namespace hexllm

@@ -1,0 +1,21 @@
+// What `hexllm inspect` says about a checkpoint. Not for machines that load
+// it: they use Checkpoint.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "checkpoint/checkpoint.h"
+
+namespace hexllm {
+
+// Several lines of text: format, files, metadata (long values and arrays
+// shortened), one line per tensor (name, dtype, shape, bytes), totals. Control
+// characters from the file are escaped.
+std::string DescribeCheckpoint(const Checkpoint& checkpoint);
+
+// The same facts as an object: {"format", "files", "metadata", "tensors",
+// "total"}. Arrays are shortened to {"type", "count", "first"}.
+Json CheckpointToJson(const Checkpoint& checkpoint);
+
+}  // namespace hexllm
