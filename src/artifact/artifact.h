@@ -1,0 +1,42 @@
+// An opened artifact: its manifest and its segments, from a .hxl file or straight from the compiler's memory.
+// Used by the runtime, engines, inspect. Everything in the manifest is validated when the artifact is opened; users trust it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "artifact/manifest.h"
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace hexllm::artifact {
+
+// Owns (or keeps alive) all bytes. Shared and immutable: thread-safe. Spans must not outlive it.
+class Artifact {
+ public:
+  // Maps `path`, verifies header, manifest (FlatBuffers verifier, then ranges and references), and the checksums of all
+  // segments but weights, QNN contexts and embeddings. kBadInput names the file and the segment.
+  static Result<std::shared_ptr<const Artifact>> Open(const std::string& path);
+
+  virtual ~Artifact() = default;
+  const std::string& path() const { return path_; }  // "(memory)" for an unsaved one
+  const Manifest& manifest() const { return manifest_; }
+  // Bytes of segment `index` (< manifest().segments.size(), checked).
+  virtual ByteSpan Segment(uint32_t index) const = 0;
+  // Checks every segment's checksum. kBadInput names the first that is altered.
+  Status VerifyAll() const;
+  std::optional<uint32_t> FindSegment(std::string_view name) const;
+  // The graph with this kind and T (shard 0), or null.
+  const GraphEntry* FindGraph(GraphKind kind, uint32_t step_tokens) const;
+
+ protected:
+  std::string path_;
+  Manifest manifest_;
+};
+
+// Checks the references and ranges of a manifest against its own segment list; used by Open and by the writers.
+Status ValidateManifest(const Manifest& manifest);
+
+}  // namespace hexllm::artifact

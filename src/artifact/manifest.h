@@ -1,0 +1,111 @@
+// What an artifact (.hxl) says about itself, as plain data: the contract between the compiler and the runtime.
+// artifact/manifest.fbs is its form on disk; reader and writer translate. Everything is addressed by role; the runtime
+// needs no model name. Axes: T step tokens, C context, P = C - T, V vocabulary.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/graph_role.h"
+
+namespace hexllm::artifact {
+
+// What the bytes of a segment are. Stored: append, never reorder.
+enum class SegmentKind : uint8_t {
+  kWeights,       // one tensor for the CPU engine (rows as the plan says)
+  kCpuPlan,       // FlatBuffers plan of one graph, backend/cpu/plan.fbs
+  kQnnContext,    // QNN context binary
+  kRopeTable,     // f32 [positions, R/2]
+  kTokenizer,     // text/tokenizer blob
+  kChatTemplate,  // Jinja text, UTF-8
+  kText,          // recipe, versions, ...: UTF-8 for people and tools
+  kEmbedding,     // host embedding table
+};
+
+// A 4 KiB-aligned part of the file.
+struct SegmentInfo {
+  std::string name;  // unique: "weights/model.layers.0.mlp.up_proj.weight", "plan/kv", "tokenizer"
+  SegmentKind kind = SegmentKind::kText;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  uint64_t checksum = 0;  // XXH3-64 of the bytes
+};
+
+// value = scale * (code - zero_point), per tensor. Absent for float tensors.
+struct IoEncoding {
+  float scale = 1;
+  int32_t zero_point = 0;
+  bool operator==(const IoEncoding&) const = default;
+};
+
+// One input or output of a graph.
+struct IoSpec {
+  Role role;
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::optional<IoEncoding> encoding;
+  // kMask only: the bit patterns (in `dtype`, little-endian) of a visible and of a hidden column.
+  uint64_t mask_visible = 0;
+  uint64_t mask_hidden = 0;
+};
+
+// Which rows of a step a graph's logits output has.
+enum class LogitsRows : uint8_t { kNone, kLast, kAll };
+
+struct GraphEntry {
+  std::string name;  // unique: "prefill_128", "kv"
+  GraphKind kind = GraphKind::kKv;
+  uint32_t step_tokens = 1;     // T
+  uint32_t context_tokens = 1;  // C
+  LogitsRows logits_rows = LogitsRows::kAll;
+  uint32_t shard = 0;     // place in the order of execution among the graphs of the same kind and T
+  std::string backend;    // "cpu", "htp"
+  uint32_t program = 0;   // segment: the plan or context binary
+  std::vector<IoSpec> inputs;
+  std::vector<IoSpec> outputs;
+};
+
+// cos and sin of one RoPE flavour for positions 0..; f32 [positions, half_dim] each. Graph inputs rope_cos[i] and
+// rope_sin[i] take rows of table i.
+struct RopeTable {
+  uint32_t cos_segment = 0;
+  uint32_t sin_segment = 0;
+  uint32_t positions = 0;
+  uint32_t half_dim = 0;  // R/2
+};
+
+// Defaults of generation, from generation_config and the chat template.
+struct GenerationDefaults {
+  std::vector<int32_t> end_ids;  // any of these ends an answer
+  std::optional<int32_t> bos_id;
+  // Unset = not said by the checkpoint.
+  std::optional<float> temperature;  // 0 = greedy (also when the checkpoint says do_sample = false)
+  std::optional<int32_t> top_k;
+  std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<float> repetition_penalty;
+};
+
+struct Manifest {
+  std::string producer;    // "hexllm 0.1.0"
+  std::string model_name;  // general.name or the folder's name, for people
+  std::string architecture;
+  std::string stage;   // "fp", "qdq", "device"
+  std::string recipe;  // name, for people
+  uint32_t vocab_size = 0;
+  uint32_t layers = 0;
+  uint32_t context_tokens = 0;  // C of all graphs
+  // Attention window of mask[j]: 0 = all earlier positions, w = keys with i - w < j <= i.
+  std::vector<uint32_t> mask_windows;
+  std::vector<RopeTable> rope_tables;
+  std::vector<GraphEntry> graphs;
+  std::optional<uint32_t> tokenizer_segment;
+  std::optional<uint32_t> chat_template_segment;
+  GenerationDefaults generation;
+  std::vector<SegmentInfo> segments;  // filled by the writer
+};
+
+}  // namespace hexllm::artifact
