@@ -3,34 +3,98 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <new>
 #include <unordered_set>
+#include <utility>
+
+#include "base/quote.h"
 
 namespace hexllm {
 namespace {
 
-// Enforces the depth bound and unique keys while the library parses, and keeps the reason.
-class Guard {
+// Builds the document from the parser's events. Unlike the library's own
+// builder it refuses deep nesting and repeated keys, and appends members without
+// searching the object for the key (a vocabulary has 10^5 of them).
+class Builder {
  public:
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kMaxJsonDepth) return Fail(fmt::format("nesting deeper than {} levels", kMaxJsonDepth));
-    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == Json::parse_event_t::object_end && !keys_.empty()) keys_.pop_back();
-    if (event == Json::parse_event_t::key && !keys_.empty()) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys_.back().insert(key).second) return Fail(fmt::format("key '{}' is given twice in one object", key));
+  // The names and signatures are those that Json::sax_parse calls.
+  bool null() { return Add(nullptr); }
+  bool boolean(bool value) { return Add(value); }
+  bool number_integer(int64_t value) { return Add(value); }
+  bool number_unsigned(uint64_t value) { return Add(value); }
+  bool number_float(double value, const std::string&) { return Add(value); }
+  bool string(std::string& value) { return Add(std::move(value)); }
+  bool binary(Json::binary_t&) { return Fail("binary value"); }
+  bool start_object(size_t) { return Open(Json::object()); }
+  bool start_array(size_t) { return Open(Json::array()); }
+  bool end_object() { return Close(); }
+  bool end_array() { return Close(); }
+  bool key(std::string& key) {
+    if (!open_.back().keys.insert(key).second) {
+      return Fail(fmt::format("key {} is given twice in one object", Quoted(key)));
     }
+    open_.back().key = std::move(key);
     return true;
   }
+  bool parse_error(size_t position, const std::string&, const Json::exception& error) {
+    // Syntax errors have ids 101 to 199; the others are numbers beyond double.
+    if (error.id < 200) return Fail(fmt::format("syntax error near byte {}", position));
+    return Fail(fmt::format("number out of range near byte {}", position));
+  }
+
+  Json Take() && { return std::move(root_); }
   const std::string& reason() const { return reason_; }
 
  private:
-  struct Stop {};
+  // An object or array whose end has not been seen.
+  struct Container {
+    Json* json = nullptr;
+    std::string key;  // of the member that comes next
+    std::unordered_set<std::string> keys;
+  };
+
   bool Fail(std::string reason) {
     reason_ = std::move(reason);
-    throw Stop{};
+    return false;
   }
 
-  std::vector<std::unordered_set<std::string>> keys_;
+  // Puts `value` where the text stands and returns its place. The place stays
+  // valid while `value` is open: its container does not grow before it ends.
+  Json* Place(Json value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    Container& container = open_.back();
+    if (container.json->is_array()) {
+      auto& items = container.json->get_ref<Json::array_t&>();
+      return &items.emplace_back(std::move(value));
+    }
+    auto& members = container.json->get_ref<Json::object_t&>();
+    std::vector<Json::object_t::value_type>& list = members;
+    return &list.emplace_back(std::move(container.key), std::move(value)).second;
+  }
+
+  bool Add(Json value) {
+    Place(std::move(value));
+    return true;
+  }
+
+  bool Open(Json empty) {
+    if (open_.size() >= kMaxJsonDepth) {
+      return Fail(fmt::format("nesting deeper than {} levels", kMaxJsonDepth));
+    }
+    open_.push_back({.json = Place(std::move(empty)), .key = {}, .keys = {}});
+    return true;
+  }
+
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  Json root_;
+  std::vector<Container> open_;
   std::string reason_;
 };
 
@@ -42,15 +106,17 @@ Error Mismatch(std::string_view key, std::string_view expected, const Json* foun
 }  // namespace
 
 Result<Json> ParseJson(std::string_view text) {
-  Guard guard;
+  Builder builder;
+  bool parsed = false;
   try {
-    return Json::parse(text.begin(), text.end(), std::ref(guard));
-  } catch (const Json::parse_error& error) {
-    return Error{ErrorCode::kBadInput, fmt::format("malformed JSON near byte {} of {}", error.byte, text.size())};
-  } catch (...) {
-    const std::string reason = guard.reason().empty() ? "value out of range" : guard.reason();
-    return Error{ErrorCode::kBadInput, fmt::format("malformed JSON: {}", reason)};
+    parsed = Json::sax_parse(text.begin(), text.end(), &builder);
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kEnvironment, fmt::format("not enough memory for {} bytes of JSON", text.size())};
   }
+  if (!parsed) {
+    return Error{ErrorCode::kBadInput, fmt::format("malformed JSON: {}", builder.reason())};
+  }
+  return std::move(builder).Take();
 }
 
 std::string DumpJson(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
