@@ -54,10 +54,10 @@ class ByteReader {
   size_t offset() const { return offset_; }
   size_t remaining() const { return data_.size() - offset_; }
 
-  // Reads one little-endian number.
+  // Reads one little-endian number. Not for bool: a byte may hold more than 0 and 1.
   template <typename T>
   Result<T> Read() {
-    static_assert(std::is_arithmetic_v<T>);
+    static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>);
     if (remaining() < sizeof(T)) return Truncated(sizeof(T));
     T value;
     std::memcpy(&value, data_.data() + offset_, sizeof(T));

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace hexllm {
@@ -19,7 +20,7 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
     return Error{ErrorCode::kEnvironment, fmt::format("{}: cannot write: it exists and is not a regular file", path)};
   }
   std::string temp_path = path + ".XXXXXX";
-  const int fd = ::mkstemp(temp_path.data());
+  const int fd = ::mkostemp(temp_path.data(), O_CLOEXEC);
   if (fd < 0) return Error{ErrorCode::kEnvironment, fmt::format("{}: cannot create: {}", path, std::strerror(errno))};
   const mode_t mask = ::umask(0);
   ::umask(mask);

@@ -1,8 +1,10 @@
 #include "base/thread_pool.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -84,7 +86,12 @@ struct ThreadPool::Shared {
 ThreadPool::ThreadPool(int threads) : threads_(threads), shared_(std::make_unique<Shared>()) {
   HX_CHECK(threads >= 1);
   for (int i = 1; i < threads; ++i) {
-    shared_->workers.emplace_back([shared = shared_.get(), i] { shared->Work(i); });
+    try {
+      shared_->workers.emplace_back([shared = shared_.get(), i] { shared->Work(i); });
+    } catch (const std::system_error&) {
+      threads_ = i;
+      return;
+    }
   }
 }
 

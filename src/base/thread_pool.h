@@ -11,7 +11,8 @@ namespace hexllm {
 class ThreadPool {
  public:
   // `threads` >= 1 counts the calling thread. Workers spin briefly before they sleep, so that back-to-back loops
-  // (one per operator of a decode step) cost about a microsecond.
+  // (one per operator of a decode step) cost about a microsecond. When the system refuses a worker (a limit on threads),
+  // the pool works with those it has: threads() tells. Results do not depend on it.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
