@@ -14,8 +14,10 @@ namespace hexllm {
 // characters from the file are escaped.
 std::string DescribeCheckpoint(const Checkpoint& checkpoint);
 
-// The same facts as an object: {"format", "files", "metadata", "tensors",
-// "total"}. Arrays are shortened to {"type", "count", "first"}.
+// The same facts as an object with the members "format", "files", "metadata"
+// (an array of {"key", "type", "value"}, or of {"key", "type", "count",
+// "first"} for arrays, which are shortened), "tensors" and "total". Strings are
+// kept whole: print it with DumpJson.
 Json CheckpointToJson(const Checkpoint& checkpoint);
 
 }  // namespace hexllm
