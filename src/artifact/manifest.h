@@ -52,8 +52,7 @@ struct IoSpec {
   uint64_t mask_hidden = 0;
 };
 
-// Which rows of a step a graph's logits output has.
-enum class LogitsRows : uint8_t { kNone, kLast, kAll };
+using hexllm::LogitsRows;
 
 struct GraphEntry {
   std::string name;  // unique: "prefill_128", "kv"

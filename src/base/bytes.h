@@ -1,5 +1,6 @@
-// Checked sizes and bounds-checked little-endian reading. Every size, offset or count that comes from a file or
-// the network goes through these before it is used. Used by all parsers. Not for data we made ourselves.
+// Checked sizes and bounds-checked little-endian reading. Every size, offset or
+// count that comes from a file or the network goes through these before it is
+// used. Used by all parsers. Not for data we made ourselves.
 #pragma once
 
 #include <cstddef>
@@ -29,24 +30,32 @@ inline std::optional<uint64_t> CheckedAdd(uint64_t a, uint64_t b) {
   return r;
 }
 
-// Rounds `n` up to a multiple of `align` (a power of two), or nothing on overflow.
+// Rounds `n` up to a multiple of `align` (a power of two), or nothing on
+// overflow.
 inline std::optional<uint64_t> CheckedAlignUp(uint64_t n, uint64_t align) {
   auto sum = CheckedAdd(n, align - 1);
   if (!sum) return std::nullopt;
   return *sum & ~(align - 1);
 }
 
-// The part [offset, offset + bytes) of `data`, or nothing when it does not lie inside.
-inline std::optional<ByteSpan> Slice(ByteSpan data, uint64_t offset, uint64_t bytes) {
+// The part [offset, offset + bytes) of `data`, or nothing when it does not lie
+// inside.
+inline std::optional<ByteSpan> Slice(ByteSpan data, uint64_t offset,
+                                     uint64_t bytes) {
   if (offset > data.size() || bytes > data.size() - offset) return std::nullopt;
   return data.subspan(static_cast<size_t>(offset), static_cast<size_t>(bytes));
 }
 
-inline ByteSpan AsBytes(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
-inline std::string_view AsText(ByteSpan bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+inline ByteSpan AsBytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+inline std::string_view AsText(ByteSpan bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
-// Reads a byte span front to back. Every read that would pass the end fails with kBadInput and the offset; the
-// reader then stays where it was. A view: the bytes must outlive it. Hosts are little-endian (checked at build time).
+// Reads a byte span front to back. Every read that would pass the end fails
+// with kBadInput and the offset; the reader then stays where it was. A view:
+// the bytes must outlive it. Hosts are little-endian (checked at build time).
 class ByteReader {
  public:
   explicit ByteReader(ByteSpan data) : data_(data) {}
@@ -54,7 +63,8 @@ class ByteReader {
   size_t offset() const { return offset_; }
   size_t remaining() const { return data_.size() - offset_; }
 
-  // Reads one little-endian number. Not for bool: a byte may hold more than 0 and 1.
+  // Reads one little-endian number. Not for bool: a byte may hold more than 0
+  // and 1.
   template <typename T>
   Result<T> Read() {
     static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>);
@@ -73,7 +83,8 @@ class ByteReader {
     return out;
   }
 
-  // Reads a string stored as a u64 length and its bytes (the form GGUF and our own blobs use).
+  // Reads a string stored as a u64 length and its bytes (the form GGUF and our
+  // own blobs use).
   Result<std::string_view> ReadString() {
     const size_t start = offset_;
     HX_ASSIGN_OR_RETURN(const uint64_t length, Read<uint64_t>());
@@ -92,7 +103,8 @@ class ByteReader {
   size_t offset_ = 0;
 };
 
-// Appends little-endian numbers and strings to a byte string: the writing half of ByteReader.
+// Appends little-endian numbers and strings to a byte string: the writing half
+// of ByteReader.
 class ByteWriter {
  public:
   template <typename T>

@@ -1,5 +1,6 @@
-// Element types, their storage size, and shapes. One fact table (dtype.def) for checkpoint readers, IR, artifact and
-// kernels. Numbers are stored in artifacts: append rows, never reorder.
+// Element types, their storage size, and shapes. One fact table (dtype.def) for
+// checkpoint readers, IR, artifact and kernels. Numbers are stored in
+// artifacts: append rows, never reorder.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +29,24 @@ struct DTypeInfo {
 // All rows of dtype.def, in enum order.
 std::span<const DTypeInfo> AllDTypes();
 const DTypeInfo& GetDTypeInfo(DType dtype);
-inline std::string_view DTypeName(DType dtype) { return GetDTypeInfo(dtype).name; }
+inline std::string_view DTypeName(DType dtype) {
+  return GetDTypeInfo(dtype).name;
+}
 std::optional<DType> FindDTypeByName(std::string_view name);
 std::optional<DType> FindDTypeByGgufType(uint32_t gguf_type);
-inline bool IsBlockType(DType dtype) { return GetDTypeInfo(dtype).block_elems > 1; }
+inline bool IsBlockType(DType dtype) {
+  return GetDTypeInfo(dtype).block_elems > 1;
+}
 
-// Dimensions, outermost first (row-major; the last axis is contiguous). Empty = a scalar.
+// Dimensions, outermost first (row-major; the last axis is contiguous). Empty =
+// a scalar.
 using Shape = std::vector<int64_t>;
 
-// Product of the dimensions, or nothing when a dimension is negative or the product overflows int64.
+// Product of the dimensions, or nothing when a dimension is negative or the
+// product overflows int64.
 std::optional<int64_t> NumElements(const Shape& shape);
-// Bytes of a dense tensor, or nothing on overflow, a negative dimension, or a last axis that is no whole number of blocks.
+// Bytes of a dense tensor, or nothing on overflow, a negative dimension, or a
+// last axis that is no whole number of blocks.
 std::optional<uint64_t> StorageBytes(DType dtype, const Shape& shape);
 // "[2,3]".
 std::string ShapeToString(const Shape& shape);

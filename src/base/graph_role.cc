@@ -10,7 +10,8 @@
 namespace hexllm {
 namespace {
 
-constexpr std::string_view kGraphKinds[] = {"prefill", "kv", "lookahead", "evictor"};
+constexpr std::string_view kGraphKinds[] = {"prefill", "kv", "lookahead",
+                                            "evictor"};
 
 enum class Direction { kIn, kOut };
 enum class Indexing { kSingle, kIndexed, kNamed };
@@ -45,7 +46,8 @@ const RoleRow& RowOf(RoleKind kind) {
   return row;
 }
 
-std::optional<Role> ParseBracketed(const RoleRow& row, std::string_view inside) {
+std::optional<Role> ParseBracketed(const RoleRow& row,
+                                   std::string_view inside) {
   Role role{.kind = row.kind};
   if (row.indexing == Indexing::kNamed) {
     role.name = inside;
@@ -53,14 +55,19 @@ std::optional<Role> ParseBracketed(const RoleRow& row, std::string_view inside) 
   }
   const char* end = inside.data() + inside.size();
   const auto [stop, error] = std::from_chars(inside.data(), end, role.index);
-  if (error != std::errc() || stop != end || role.index < 0) return std::nullopt;
+  if (error != std::errc() || stop != end || role.index < 0)
+    return std::nullopt;
   return role;
 }
 
 }  // namespace
 
-bool IsInputRole(RoleKind kind) { return RowOf(kind).direction == Direction::kIn; }
-bool IsIndexedRole(RoleKind kind) { return RowOf(kind).indexing == Indexing::kIndexed; }
+bool IsInputRole(RoleKind kind) {
+  return RowOf(kind).direction == Direction::kIn;
+}
+bool IsIndexedRole(RoleKind kind) {
+  return RowOf(kind).indexing == Indexing::kIndexed;
+}
 
 std::string RoleToString(const Role& role) {
   const RoleRow& row = RowOf(role.kind);

@@ -1,5 +1,6 @@
-// Scalar conversions between float and its 16-bit forms. Exact widening; narrowing rounds to nearest even.
-// Used wherever single values are converted; rows are converted by base/dequantize.h or the CPU kernels.
+// Scalar conversions between float and its 16-bit forms. Exact widening;
+// narrowing rounds to nearest even. Used wherever single values are converted;
+// rows are converted by base/dequantize.h or the CPU kernels.
 #pragma once
 
 #include <cstdint>

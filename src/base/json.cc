@@ -13,8 +13,8 @@ namespace hexllm {
 namespace {
 
 // Builds the document from the parser's events. Unlike the library's own
-// builder it refuses deep nesting and repeated keys, and appends members without
-// searching the object for the key (a vocabulary has 10^5 of them).
+// builder it refuses deep nesting and repeated keys, and appends members
+// without searching the object for the key (a vocabulary has 10^5 of them).
 class Builder {
  public:
   // The names and signatures are those that Json::sax_parse calls.
@@ -31,14 +31,17 @@ class Builder {
   bool end_array() { return Close(); }
   bool key(std::string& key) {
     if (!open_.back().keys.insert(key).second) {
-      return Fail(fmt::format("key {} is given twice in one object", Quoted(key)));
+      return Fail(
+          fmt::format("key {} is given twice in one object", Quoted(key)));
     }
     open_.back().key = std::move(key);
     return true;
   }
-  bool parse_error(size_t position, const std::string&, const Json::exception& error) {
+  bool parse_error(size_t position, const std::string&,
+                   const Json::exception& error) {
     // Syntax errors have ids 101 to 199; the others are numbers beyond double.
-    if (error.id < 200) return Fail(fmt::format("syntax error near byte {}", position));
+    if (error.id < 200)
+      return Fail(fmt::format("syntax error near byte {}", position));
     return Fail(fmt::format("number out of range near byte {}", position));
   }
 
@@ -72,7 +75,8 @@ class Builder {
     }
     auto& members = container.json->get_ref<Json::object_t&>();
     std::vector<Json::object_t::value_type>& list = members;
-    return &list.emplace_back(std::move(container.key), std::move(value)).second;
+    return &list.emplace_back(std::move(container.key), std::move(value))
+                .second;
   }
 
   bool Add(Json value) {
@@ -98,9 +102,12 @@ class Builder {
   std::string reason_;
 };
 
-Error Mismatch(std::string_view key, std::string_view expected, const Json* found) {
-  return Error{ErrorCode::kBadInput,
-               fmt::format("'{}': expected {}, found {}", key, expected, found == nullptr ? "nothing" : JsonTypeName(*found))};
+Error Mismatch(std::string_view key, std::string_view expected,
+               const Json* found) {
+  return Error{
+      ErrorCode::kBadInput,
+      fmt::format("'{}': expected {}, found {}", key, expected,
+                  found == nullptr ? "nothing" : JsonTypeName(*found))};
 }
 
 }  // namespace
@@ -111,15 +118,20 @@ Result<Json> ParseJson(std::string_view text) {
   try {
     parsed = Json::sax_parse(text.begin(), text.end(), &builder);
   } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kEnvironment, fmt::format("not enough memory for {} bytes of JSON", text.size())};
+    return Error{
+        ErrorCode::kEnvironment,
+        fmt::format("not enough memory for {} bytes of JSON", text.size())};
   }
   if (!parsed) {
-    return Error{ErrorCode::kBadInput, fmt::format("malformed JSON: {}", builder.reason())};
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("malformed JSON: {}", builder.reason())};
   }
   return std::move(builder).Take();
 }
 
-std::string DumpJson(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string DumpJson(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 const Json* FindMember(const Json& json, std::string_view key) {
   if (!json.is_object()) return nullptr;
@@ -131,20 +143,23 @@ const Json* FindMember(const Json& json, std::string_view key) {
 Result<int64_t> GetInt(const Json& json, std::string_view key) {
   const Json* value = FindMember(json, key);
   if (value == nullptr) return Mismatch(key, "a whole number", value);
-  if (value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
+  if (value->is_number_unsigned() &&
+      value->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
     return Mismatch(key, "a whole number below 2^63", value);
   }
   if (value->is_number_integer()) return value->get<int64_t>();
   if (value->is_number_float()) {
     const double number = value->get<double>();
-    if (std::trunc(number) == number && std::fabs(number) < 9e15) return static_cast<int64_t>(number);
+    if (std::trunc(number) == number && std::fabs(number) < 9e15)
+      return static_cast<int64_t>(number);
   }
   return Mismatch(key, "a whole number", value);
 }
 
 Result<double> GetNumber(const Json& json, std::string_view key) {
   const Json* value = FindMember(json, key);
-  if (value == nullptr || !value->is_number()) return Mismatch(key, "a number", value);
+  if (value == nullptr || !value->is_number())
+    return Mismatch(key, "a number", value);
   const double number = value->get<double>();
   if (!std::isfinite(number)) return Mismatch(key, "a finite number", value);
   return number;
@@ -152,22 +167,26 @@ Result<double> GetNumber(const Json& json, std::string_view key) {
 
 Result<bool> GetBool(const Json& json, std::string_view key) {
   const Json* value = FindMember(json, key);
-  if (value == nullptr || !value->is_boolean()) return Mismatch(key, "true or false", value);
+  if (value == nullptr || !value->is_boolean())
+    return Mismatch(key, "true or false", value);
   return value->get<bool>();
 }
 
 Result<std::string> GetString(const Json& json, std::string_view key) {
   const Json* value = FindMember(json, key);
-  if (value == nullptr || !value->is_string()) return Mismatch(key, "a string", value);
+  if (value == nullptr || !value->is_string())
+    return Mismatch(key, "a string", value);
   return value->get<std::string>();
 }
 
-Result<int64_t> GetIntOr(const Json& json, std::string_view key, int64_t fallback) {
+Result<int64_t> GetIntOr(const Json& json, std::string_view key,
+                         int64_t fallback) {
   if (FindMember(json, key) == nullptr) return fallback;
   return GetInt(json, key);
 }
 
-Result<double> GetNumberOr(const Json& json, std::string_view key, double fallback) {
+Result<double> GetNumberOr(const Json& json, std::string_view key,
+                           double fallback) {
   if (FindMember(json, key) == nullptr) return fallback;
   return GetNumber(json, key);
 }
@@ -177,7 +196,8 @@ Result<bool> GetBoolOr(const Json& json, std::string_view key, bool fallback) {
   return GetBool(json, key);
 }
 
-Result<std::string> GetStringOr(const Json& json, std::string_view key, std::string_view fallback) {
+Result<std::string> GetStringOr(const Json& json, std::string_view key,
+                                std::string_view fallback) {
   if (FindMember(json, key) == nullptr) return std::string(fallback);
   return GetString(json, key);
 }

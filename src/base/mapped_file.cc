@@ -14,7 +14,8 @@ namespace hexllm {
 namespace {
 
 Error OpenError(const std::string& path, const char* what) {
-  return Error{ErrorCode::kEnvironment, fmt::format("{}: {}: {}", path, what, std::strerror(errno))};
+  return Error{ErrorCode::kEnvironment,
+               fmt::format("{}: {}: {}", path, what, std::strerror(errno))};
 }
 
 }  // namespace
@@ -31,7 +32,8 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   }
   if (!S_ISREG(info.st_mode)) {
     ::close(fd);
-    return Error{ErrorCode::kEnvironment, fmt::format("{}: expected a regular file", path)};
+    return Error{ErrorCode::kEnvironment,
+                 fmt::format("{}: expected a regular file", path)};
   }
   MappedFile file;
   file.path_ = path;
@@ -50,7 +52,9 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   return file;
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
+MappedFile::MappedFile(MappedFile&& other) noexcept {
+  *this = std::move(other);
+}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
@@ -67,10 +71,14 @@ void MappedFile::DropPages(ByteSpan part) const {
   if (part.empty()) return;
   HX_CHECK(part.data() >= data_ && part.data() + part.size() <= data_ + size_);
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto first = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) & ~(page - 1);
-  const auto last = (reinterpret_cast<uintptr_t>(part.data()) + part.size()) & ~(page - 1);
+  const auto first =
+      (reinterpret_cast<uintptr_t>(part.data()) + page - 1) & ~(page - 1);
+  const auto last =
+      (reinterpret_cast<uintptr_t>(part.data()) + part.size()) & ~(page - 1);
   // Advice only: a refusal changes nothing but the memory figure.
-  if (last > first) (void)::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  if (last > first)
+    (void)::madvise(reinterpret_cast<void*>(first), last - first,
+                    MADV_DONTNEED);
 }
 
 }  // namespace hexllm

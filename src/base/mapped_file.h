@@ -1,5 +1,6 @@
-// A read-only memory-mapped file. Used by the checkpoint and artifact readers, so that weights are streamed from
-// the page cache and never copied as a whole. Not for writing: see base/output_file.h.
+// A read-only memory-mapped file. Used by the checkpoint and artifact readers,
+// so that weights are streamed from the page cache and never copied as a whole.
+// Not for writing: see base/output_file.h.
 #pragma once
 
 #include <string>
@@ -9,10 +10,12 @@
 
 namespace hexllm {
 
-// Owns one mapping; move-only. Spans from bytes() must not outlive it. Thread-safe once open.
+// Owns one mapping; move-only. Spans from bytes() must not outlive it.
+// Thread-safe once open.
 class MappedFile {
  public:
-  // Maps `path` (a regular file; empty ones give an empty span). kEnvironment with the path when it cannot be opened.
+  // Maps `path` (a regular file; empty ones give an empty span). kEnvironment
+  // with the path when it cannot be opened.
   static Result<MappedFile> Open(const std::string& path);
 
   MappedFile() = default;
@@ -24,8 +27,9 @@ class MappedFile {
   ByteSpan bytes() const& { return {data_, size_}; }
   ByteSpan bytes() && = delete;
 
-  // Tells the kernel that `part` of the mapping will not be needed soon, so that its pages stop counting as resident.
-  // Contents stay readable. `part` must lie inside bytes().
+  // Tells the kernel that `part` of the mapping will not be needed soon, so
+  // that its pages stop counting as resident. Contents stay readable. `part`
+  // must lie inside bytes().
   void DropPages(ByteSpan part) const;
 
  private:

@@ -17,11 +17,17 @@ namespace hexllm {
 Result<OutputFile> OutputFile::Create(const std::string& path) {
   struct stat info = {};
   if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return Error{ErrorCode::kEnvironment, fmt::format("{}: cannot write: it exists and is not a regular file", path)};
+    return Error{
+        ErrorCode::kEnvironment,
+        fmt::format("{}: cannot write: it exists and is not a regular file",
+                    path)};
   }
   std::string temp_path = path + ".XXXXXX";
   const int fd = ::mkostemp(temp_path.data(), O_CLOEXEC);
-  if (fd < 0) return Error{ErrorCode::kEnvironment, fmt::format("{}: cannot create: {}", path, std::strerror(errno))};
+  if (fd < 0)
+    return Error{
+        ErrorCode::kEnvironment,
+        fmt::format("{}: cannot create: {}", path, std::strerror(errno))};
   const mode_t mask = ::umask(0);
   ::umask(mask);
   (void)::fchmod(fd, 0666 & ~mask);
@@ -29,7 +35,10 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
-    : path_(std::move(other.path_)), temp_path_(std::move(other.temp_path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+    : path_(std::move(other.path_)),
+      temp_path_(std::move(other.temp_path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      size_(other.size_) {}
 
 OutputFile::~OutputFile() {
   if (fd_ < 0) return;
@@ -38,13 +47,17 @@ OutputFile::~OutputFile() {
 }
 
 Error OutputFile::Failed(const char* what) const {
-  return Error{ErrorCode::kEnvironment, fmt::format("{}: {}: {}; nothing was written", path_, what, std::strerror(errno))};
+  return Error{ErrorCode::kEnvironment,
+               fmt::format("{}: {}: {}; nothing was written", path_, what,
+                           std::strerror(errno))};
 }
 
 Status OutputFile::WriteAll(uint64_t offset, ByteSpan bytes) {
   HX_CHECK(fd_ >= 0);
   while (!bytes.empty()) {
-    const ssize_t n = ::pwrite(fd_, bytes.data(), std::min<size_t>(bytes.size(), 1u << 30), static_cast<off_t>(offset));
+    const ssize_t n =
+        ::pwrite(fd_, bytes.data(), std::min<size_t>(bytes.size(), 1u << 30),
+                 static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return Failed("cannot write");
     bytes = bytes.subspan(static_cast<size_t>(n));
@@ -72,7 +85,8 @@ Status OutputFile::PadTo(uint64_t align) {
 Status OutputFile::Commit() {
   HX_CHECK(fd_ >= 0);
   if (::fsync(fd_) != 0) return Failed("cannot flush");
-  if (::rename(temp_path_.c_str(), path_.c_str()) != 0) return Failed("cannot rename into place");
+  if (::rename(temp_path_.c_str(), path_.c_str()) != 0)
+    return Failed("cannot rename into place");
   ::close(std::exchange(fd_, -1));
   return OkStatus();
 }

@@ -1,5 +1,6 @@
-// A file that appears whole or not at all: written under a temporary name in the target's folder, renamed by Commit.
-// Used for every file hexllm writes. Not thread-safe.
+// A file that appears whole or not at all: written under a temporary name in
+// the target's folder, renamed by Commit. Used for every file hexllm writes.
+// Not thread-safe.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@ namespace hexllm {
 
 class OutputFile {
  public:
-  // Creates the temporary file beside `path`. kEnvironment when the folder is missing or not writable.
+  // Creates the temporary file beside `path`. kEnvironment when the folder is
+  // missing or not writable.
   static Result<OutputFile> Create(const std::string& path);
 
   OutputFile(OutputFile&& other) noexcept;
@@ -21,16 +23,19 @@ class OutputFile {
 
   // Appends. kEnvironment (e.g. disk full) names the file.
   Status Write(ByteSpan bytes);
-  // Overwrites [offset, offset + bytes.size()), which must already have been written.
+  // Overwrites [offset, offset + bytes.size()), which must already have been
+  // written.
   Status WriteAt(uint64_t offset, ByteSpan bytes);
   // Appends zero bytes until the size is a multiple of `align`.
   Status PadTo(uint64_t align);
   uint64_t size() const { return size_; }
-  // Flushes to disk and renames to the final path. Nothing may be written afterwards.
+  // Flushes to disk and renames to the final path. Nothing may be written
+  // afterwards.
   Status Commit();
 
  private:
-  OutputFile(std::string path, std::string temp_path, int fd) : path_(std::move(path)), temp_path_(std::move(temp_path)), fd_(fd) {}
+  OutputFile(std::string path, std::string temp_path, int fd)
+      : path_(std::move(path)), temp_path_(std::move(temp_path)), fd_(fd) {}
   Error Failed(const char* what) const;
   Status WriteAll(uint64_t offset, ByteSpan bytes);
 

@@ -1,4 +1,5 @@
-// How long work reports where it is. Compile, evaluation and downloads call it; only cli/ and serve/ implement it.
+// How long work reports where it is. Compile, evaluation and downloads call it;
+// only cli/ and serve/ implement it.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,10 @@ namespace hexllm {
 class ProgressSink {
  public:
   virtual ~ProgressSink() = default;
-  // Starts a step of `total` units ("layers", "tokens", "MB"); `total` 0 = unknown. Ends the step before it.
-  virtual void Begin(std::string_view step, std::string_view unit, int64_t total) = 0;
+  // Starts a step of `total` units ("layers", "tokens", "MB"); `total` 0 =
+  // unknown. Ends the step before it.
+  virtual void Begin(std::string_view step, std::string_view unit,
+                     int64_t total) = 0;
   // `done` units of the current step are finished. Cheap; may be called often.
   virtual void Update(int64_t done) = 0;
   // A named warning for the user (one line).

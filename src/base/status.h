@@ -1,5 +1,6 @@
-// Error, Status and Result<T>: how every function of hexllm that can fail on input or environment says so.
-// Used everywhere. Not for bugs of ours: those are HX_CHECK (base/check.h). No exception crosses a function of ours.
+// Error, Status and Result<T>: how every function of hexllm that can fail on
+// input or environment says so. Used everywhere. Not for bugs of ours: those
+// are HX_CHECK (base/check.h). No exception crosses a function of ours.
 #pragma once
 
 #include <string>
@@ -10,21 +11,26 @@
 
 namespace hexllm {
 
-// Each code says when to choose it and not its neighbour. The command line maps a code to its exit status
-// (the number behind it).
+// Each code says when to choose it and not its neighbour. The command line maps
+// a code to its exit status (the number behind it).
 enum class ErrorCode {
-  kUsage = 2,        // the caller's request makes no sense: a flag, an option, an id out of range
-  kBadInput = 3,     // a file or message is damaged, inconsistent or lacks something
+  kUsage = 2,  // the caller's request makes no sense: a flag, an option, an id
+               // out of range
+  kBadInput =
+      3,  // a file or message is damaged, inconsistent or lacks something
   kUnsupported = 4,  // well-formed, but hexllm (or this backend) cannot do it
-  kEnvironment = 5,  // the machine says no: file missing, disk full, no memory, device or library failure
+  kEnvironment = 5,  // the machine says no: file missing, disk full, no memory,
+                     // device or library failure
 };
 
-// What went wrong, as one line for the user: where, expected, found, what to do.
+// What went wrong, as one line for the user: where, expected, found, what to
+// do.
 struct Error {
   ErrorCode code;
   std::string message;
 
-  // Returns this error with `context + ": "` put before the message. For context added on the way up.
+  // Returns this error with `context + ": "` put before the message. For
+  // context added on the way up.
   Error With(const std::string& context) && {
     message = context + ": " + message;
     return std::move(*this);
@@ -35,7 +41,10 @@ struct Error {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Error error) : error_(std::move(error)), ok_(false) {}  // NOLINT(google-explicit-constructor): `return Error{...}` is the idiom.
+  Status(Error error)
+      : error_(std::move(error)),
+        ok_(false) {
+  }  // NOLINT(google-explicit-constructor): `return Error{...}` is the idiom.
 
   bool ok() const { return ok_; }
   const Error& error() const& {
@@ -54,12 +63,17 @@ class [[nodiscard]] Status {
 
 inline Status OkStatus() { return {}; }
 
-// A value, or an Error. Reading the value of a failed result is a bug of ours and stops the process.
+// A value, or an Error. Reading the value of a failed result is a bug of ours
+// and stops the process.
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor): `return value` is the idiom.
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor): `return Error{...}` is the idiom.
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {
+  }  // NOLINT(google-explicit-constructor): `return value` is the idiom.
+  Result(Error error)
+      : state_(std::in_place_index<1>, std::move(error)) {
+  }  // NOLINT(google-explicit-constructor): `return Error{...}` is the idiom.
 
   bool ok() const { return state_.index() == 0; }
   T& value() & {
@@ -100,14 +114,15 @@ class [[nodiscard]] Result {
 #define HX_CONCAT(a, b) HX_CONCAT_INNER(a, b)
 
 // The only two control-flow macros of the project.
-#define HX_RETURN_IF_ERROR(expr)                                   \
-  do {                                                             \
-    auto hx_status = (expr);                                       \
-    if (!hx_status.ok()) return std::move(hx_status).error();      \
+#define HX_RETURN_IF_ERROR(expr)                              \
+  do {                                                        \
+    auto hx_status = (expr);                                  \
+    if (!hx_status.ok()) return std::move(hx_status).error(); \
   } while (false)
 
-#define HX_ASSIGN_OR_RETURN(decl, expr) HX_ASSIGN_OR_RETURN_IMPL(HX_CONCAT(hx_result_, __LINE__), decl, expr)
-#define HX_ASSIGN_OR_RETURN_IMPL(tmp, decl, expr)       \
-  auto tmp = (expr);                                    \
-  if (!tmp.ok()) return std::move(tmp).error();         \
+#define HX_ASSIGN_OR_RETURN(decl, expr) \
+  HX_ASSIGN_OR_RETURN_IMPL(HX_CONCAT(hx_result_, __LINE__), decl, expr)
+#define HX_ASSIGN_OR_RETURN_IMPL(tmp, decl, expr) \
+  auto tmp = (expr);                              \
+  if (!tmp.ok()) return std::move(tmp).error();   \
   decl = std::move(tmp).value()

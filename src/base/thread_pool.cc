@@ -17,7 +17,8 @@
 namespace hexllm {
 namespace {
 
-// About 50 us at 3 GHz: longer than the gap between two operators, far shorter than a scheduler tick.
+// About 50 us at 3 GHz: longer than the gap between two operators, far shorter
+// than a scheduler tick.
 constexpr int kSpins = 4000;
 
 void CpuRelax() {
@@ -59,7 +60,9 @@ struct ThreadPool::Shared {
     }
     std::unique_lock lock(mutex);
     ++sleepers;
-    wake.wait(lock, [&] { return generation.load(std::memory_order_acquire) != seen; });
+    wake.wait(lock, [&] {
+      return generation.load(std::memory_order_acquire) != seen;
+    });
     --sleepers;
     return generation.load(std::memory_order_acquire);
   }
@@ -83,11 +86,13 @@ struct ThreadPool::Shared {
   }
 };
 
-ThreadPool::ThreadPool(int threads) : threads_(threads), shared_(std::make_unique<Shared>()) {
+ThreadPool::ThreadPool(int threads)
+    : threads_(threads), shared_(std::make_unique<Shared>()) {
   HX_CHECK(threads >= 1);
   for (int i = 1; i < threads; ++i) {
     try {
-      shared_->workers.emplace_back([shared = shared_.get(), i] { shared->Work(i); });
+      shared_->workers.emplace_back(
+          [shared = shared_.get(), i] { shared->Work(i); });
     } catch (const std::system_error&) {
       threads_ = i;
       return;
@@ -118,7 +123,8 @@ void ThreadPool::Run(int64_t count, int64_t grain, Body body, void* context) {
   shared.pending.store(threads_ - 1, std::memory_order_relaxed);
   shared.Publish();
   shared.RunPart(0);
-  for (int spins = 0; shared.pending.load(std::memory_order_acquire) != 0; ++spins) {
+  for (int spins = 0; shared.pending.load(std::memory_order_acquire) != 0;
+       ++spins) {
     if (spins < kSpins) {
       CpuRelax();
     } else {

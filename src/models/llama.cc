@@ -1,0 +1,45 @@
+#include "models/llama.h"
+
+#include "models/gguf_config.h"
+#include "models/hf_config.h"
+
+namespace hexllm::models {
+namespace {
+
+Result<DecoderConfig> FromHf(const Json& json) {
+  HX_ASSIGN_OR_RETURN(DecoderConfig config, ReadCommonHfConfig(json));
+  HX_ASSIGN_OR_RETURN(const bool attention_bias,
+                      GetBoolOr(json, "attention_bias", false));
+  HX_ASSIGN_OR_RETURN(const bool mlp_bias, GetBoolOr(json, "mlp_bias", false));
+  config.attention_bias = attention_bias ? Bias::kPresent : Bias::kNone;
+  config.mlp_bias = mlp_bias ? Bias::kPresent : Bias::kNone;
+  return config;
+}
+
+Result<DecoderConfig> FromGguf(const Checkpoint& checkpoint,
+                               std::string_view architecture) {
+  return ReadCommonGgufConfig(checkpoint, architecture);
+}
+
+constexpr std::string_view kHfArchitectures[] = {"LlamaForCausalLM"};
+constexpr std::string_view kGgufArchitectures[] = {"llama"};
+constexpr std::string_view kDecoderModels[] = {
+    "llama", "smollm2_135m", "llama3_2-1b_instruct", "llama3_2-3b_instruct"};
+constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
+
+}  // namespace
+
+const ModelSpec kLlama = {
+    .name = "llama",
+    .hf_architectures = kHfArchitectures,
+    .gguf_architectures = kGgufArchitectures,
+    .decoder_models = kDecoderModels,
+    .from_hf = FromHf,
+    .from_gguf = FromGguf,
+    .gguf_names = kCommonGgufNames,
+    .gguf_rope_layout = RopeLayout::kInterleaved,
+    .ignored_suffixes = kIgnored,
+    .default_recipe = "fp32",
+};
+
+}  // namespace hexllm::models

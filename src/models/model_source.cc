@@ -1,0 +1,160 @@
+#include "models/model_source.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/mapped_file.h"
+
+namespace hexllm::models {
+namespace {
+
+Error UnknownArchitecture(const std::string& path, std::string_view key,
+                          std::string_view found) {
+  std::string known;
+  for (const ModelSpec* spec : AllModels()) {
+    for (const std::string_view name : spec->hf_architectures)
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
+  }
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("{}: '{}': expected an architecture that hexllm "
+                           "knows ({}), found '{}'",
+                           path, key, known, found)};
+}
+
+// "KEY=VALUE": VALUE is JSON when it parses as such, else a string. "a.b=1"
+// sets a member of an object.
+Status ApplyOverride(const std::string& text, Json& config) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--set: expected KEY=VALUE, found '{}'", text)};
+  const std::string value = text.substr(equals + 1);
+  auto parsed = ParseJson(value);
+  config[text.substr(0, equals)] =
+      parsed.ok() ? std::move(*parsed) : Json(value);
+  return OkStatus();
+}
+
+Result<Json> LoadConfig(const Checkpoint& checkpoint,
+                        const SourceOptions& options) {
+  std::string path = options.config_path;
+  std::string text;
+  if (path.empty()) {
+    path = (std::filesystem::path(checkpoint.path()) / "config.json").string();
+    HX_ASSIGN_OR_RETURN(auto side, checkpoint.ReadSideFile("config.json"));
+    if (!side)
+      return Error{ErrorCode::kBadInput,
+                   fmt::format("{}: expected a config.json beside the weights, "
+                               "found none; name one with --config",
+                               checkpoint.path())};
+    text = std::move(*side);
+  } else {
+    HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+    text = AsText(file.bytes());
+  }
+  auto json = ParseJson(text);
+  if (!json.ok()) return std::move(json).error().With(path);
+  if (!json->is_object())
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("{}: expected a JSON object, found {}", path,
+                             JsonTypeName(*json))};
+  for (const std::string& setting : options.overrides)
+    HX_RETURN_IF_ERROR(ApplyOverride(setting, *json));
+  return json;
+}
+
+// The row for config.json's "architectures" (the first one known), or for
+// --decoder-model.
+Result<const ModelSpec*> ChooseHfSpec(const std::string& path,
+                                      const Json& config) {
+  const Json* list = FindMember(config, "architectures");
+  if (list == nullptr || !list->is_array() || list->empty()) {
+    return Error{
+        ErrorCode::kBadInput,
+        fmt::format("{}: config.json: 'architectures': expected a list of "
+                    "names, found {}",
+                    path, list == nullptr ? "nothing" : JsonTypeName(*list))};
+  }
+  for (const Json& entry : *list) {
+    if (!entry.is_string()) continue;
+    if (const ModelSpec* spec =
+            FindByHfArchitecture(entry.get_ref<const std::string&>()))
+      return spec;
+  }
+  return UnknownArchitecture(path, "architectures",
+                             list->front().is_string()
+                                 ? list->front().get<std::string>()
+                                 : DumpJson(list->front()));
+}
+
+std::string FolderName(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  return folder.filename().string();
+}
+
+Status ReadHf(const SourceOptions& options, ModelSource& source) {
+  const std::string& path = source.checkpoint->path();
+  HX_ASSIGN_OR_RETURN(const Json config,
+                      LoadConfig(*source.checkpoint, options));
+  if (source.spec == nullptr) {
+    HX_ASSIGN_OR_RETURN(source.spec, ChooseHfSpec(path, config));
+  }
+  auto parsed = source.spec->from_hf(config);
+  if (!parsed.ok())
+    return std::move(parsed).error().With(fmt::format("{}: config.json", path));
+  source.config = std::move(*parsed);
+  source.name = FolderName(path);
+  return OkStatus();
+}
+
+Status ReadGguf(const SourceOptions& options, ModelSource& source) {
+  const std::string& path = source.checkpoint->path();
+  if (!options.config_path.empty() || !options.overrides.empty()) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{}: --config and --set apply to config.json; a "
+                             "GGUF file carries its own configuration",
+                             path)};
+  }
+  const GgufMetadata& metadata = *source.checkpoint->gguf();
+  auto architecture = metadata.GetString("general.architecture");
+  if (!architecture.ok()) return std::move(architecture).error().With(path);
+  if (source.spec == nullptr)
+    source.spec = FindByGgufArchitecture(*architecture);
+  if (source.spec == nullptr)
+    return UnknownArchitecture(path, "general.architecture", *architecture);
+  auto parsed = source.spec->from_gguf(*source.checkpoint, *architecture);
+  if (!parsed.ok()) return std::move(parsed).error().With(path);
+  source.config = std::move(*parsed);
+  auto name = metadata.FindString("general.name");
+  if (!name.ok()) return std::move(name).error().With(path);
+  source.name = name->has_value() ? std::string(**name)
+                                  : std::filesystem::path(path).stem().string();
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<ModelSource> OpenModel(const std::string& path,
+                              const SourceOptions& options) {
+  ModelSource source;
+  HX_ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(path));
+  source.checkpoint = std::make_shared<const Checkpoint>(std::move(checkpoint));
+  if (!options.decoder_model.empty()) {
+    source.spec = FindByDecoderModel(options.decoder_model);
+    if (source.spec == nullptr)
+      return Error{
+          ErrorCode::kUnsupported,
+          fmt::format(
+              "--decoder-model: expected the name of a known model, found '{}'",
+              options.decoder_model)};
+  }
+  HX_RETURN_IF_ERROR(source.checkpoint->format() == CheckpointFormat::kGguf
+                         ? ReadGguf(options, source)
+                         : ReadHf(options, source));
+  source.config.architecture = std::string(source.spec->name);
+  return source;
+}
+
+}  // namespace hexllm::models

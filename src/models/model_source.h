@@ -1,0 +1,40 @@
+// A checkpoint together with its configuration as read by one architecture:
+// what models/ turns into graphs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "checkpoint/checkpoint.h"
+#include "models/decoder_config.h"
+#include "models/model.h"
+
+namespace hexllm::models {
+
+// What the user may say beside the path.
+struct SourceOptions {
+  std::string config_path;             // replaces config.json when not empty
+  std::vector<std::string> overrides;  // "KEY=VALUE" on top of config.json
+                                       // (VALUE is JSON, or a bare string)
+  std::string decoder_model;  // names the model where the files cannot; empty =
+                              // by the files
+};
+
+// Owns the checkpoint; constants made from it point into it. Immutable.
+struct ModelSource {
+  std::shared_ptr<const Checkpoint> checkpoint;
+  const ModelSpec* spec = nullptr;
+  DecoderConfig config;
+  std::string name;  // for people: GGUF's general.name, or the folder's name
+};
+
+// Opens `path` and reads its configuration. kUnsupported names an architecture
+// that has no row in models.cc.
+Result<ModelSource> OpenModel(const std::string& path,
+                              const SourceOptions& options);
+
+}  // namespace hexllm::models
