@@ -1,0 +1,106 @@
+// The operator table: what each op takes, which attributes it has, what it
+// means. One row in ops.def, one file in ir/ops/. Used by the verifier, the
+// text form, the interpreter and every pass.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/types.h"
+
+namespace hexllm::ir {
+
+enum class OpKind : uint8_t {
+#define HX_IR_OP(kind, text, min_inputs, max_inputs) k##kind,
+#include "ir/ops.def"
+#undef HX_IR_OP
+};
+
+// Names of attributes. Ints, floats and int lists; which op has which:
+// OpInfo::attrs.
+enum class AttrName : uint8_t {
+  kEps,
+  kWeightOffset,
+  kScale,
+  kSoftcap,
+  kShape,
+  kPerm,
+  kBegin,
+  kCount,
+  kFactor,
+  kApproximate,
+  kCap,
+  kActivation
+};
+enum class AttrType : uint8_t { kInt, kFloat, kInts };
+using AttrValue = std::variant<int64_t, double, std::vector<int64_t>>;
+
+struct AttrSpec {
+  AttrName name;
+  AttrType type;
+};
+
+// Attribute values of one node: exactly those of its op's OpInfo::attrs, in
+// that order (the verifier checks).
+struct Attr {
+  AttrName name;
+  AttrValue value;
+  bool operator==(const Attr&) const = default;
+};
+using Attrs = std::vector<Attr>;
+
+// A value of the interpreter: floats for float types, whole numbers for integer
+// ones.
+struct HostTensor {
+  TensorType type;
+  std::vector<float> floats;
+  std::vector<int64_t> ints;
+};
+
+// What an op's functions see of a node.
+struct OpContext {
+  std::span<const TensorType* const>
+      inputs;  // absent optional inputs are left out at the end
+  const Attrs& attrs;
+};
+
+using InferFn = Result<TensorType> (*)(const OpContext&);
+using InterpretFn = HostTensor (*)(const OpContext&,
+                                   std::span<const HostTensor* const> inputs,
+                                   const TensorType& output);
+
+struct OpInfo {
+  OpKind kind;
+  std::string_view name;
+  int min_inputs;
+  int max_inputs;
+  std::span<const AttrSpec> attrs;
+  InferFn infer;  // output type, or kBadInput saying which input or attribute
+                  // is wrong
+  InterpretFn interpret;  // inputs are of the types that infer accepted
+};
+
+std::span<const OpInfo> AllOps();
+const OpInfo& GetOpInfo(OpKind kind);
+const OpInfo* FindOp(std::string_view name);
+std::string_view AttrText(AttrName name);  // "eps", "weight_offset", ...
+std::optional<AttrName> FindAttr(std::string_view text);
+
+// Checks number of inputs and attributes of a node, then infers its output
+// type. kBadInput saying which input or attribute is wrong, what was expected
+// and found. Input types must be valid (dimensions >= 0, element counts that
+// fit int64); the result then is.
+Result<TensorType> InferType(OpKind kind, const OpContext& context);
+
+// Attribute access for verified nodes; a missing or mistyped one is a bug of
+// ours.
+int64_t IntAttr(const Attrs& attrs, AttrName name);
+double FloatAttr(const Attrs& attrs, AttrName name);
+const std::vector<int64_t>& IntsAttr(const Attrs& attrs, AttrName name);
+
+}  // namespace hexllm::ir

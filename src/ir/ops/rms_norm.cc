@@ -1,0 +1,47 @@
+// rms_norm: x[..,M], w[M] {eps, weight_offset} -> [..,M]; out = x /
+// sqrt(mean(x^2) + eps) * (w + weight_offset), the mean over the last axis
+// (Zhang & Sennrich 2019). weight_offset is 1 in models that store w - 1
+// (Gemma), else 0.
+#include <cmath>
+
+#include "ir/axes.h"
+#include "ir/ops/table.h"
+
+namespace hexllm::ir {
+
+Result<TensorType> InferRmsNorm(const OpContext& context) {
+  constexpr TensorSpec kInputs[] = {{"x", ".M"}, {"w", "M", Elem::kStored}};
+  HX_RETURN_IF_ERROR(MatchInputs(context, kInputs).status());
+  if (FloatAttr(context.attrs, AttrName::kEps) < 0) {
+    return Error{ErrorCode::kBadInput,
+                 "attribute eps: expected 0 or more, found a negative number"};
+  }
+  return *context.inputs[0];
+}
+
+HostTensor InterpretRmsNorm(const OpContext& context,
+                            std::span<const HostTensor* const> inputs,
+                            const TensorType& output) {
+  const HostTensor& x = *inputs[0];
+  const std::vector<float>& w = inputs[1]->floats;
+  const double eps = FloatAttr(context.attrs, AttrName::kEps);
+  const double offset = FloatAttr(context.attrs, AttrName::kWeightOffset);
+  HostTensor out{.type = output, .floats = x.floats, .ints = {}};
+  for (size_t row = 0; row < x.floats.size(); row += w.size()) {
+    double squares = 0;
+    for (size_t i = 0; i < w.size(); ++i) {
+      const auto value = static_cast<double>(x.floats[row + i]);
+      squares += value * value;
+    }
+    const double inverse =
+        1.0 / std::sqrt(squares / static_cast<double>(w.size()) + eps);
+    for (size_t i = 0; i < w.size(); ++i) {
+      const double normed = static_cast<double>(x.floats[row + i]) * inverse;
+      out.floats[row + i] =
+          static_cast<float>(normed * (static_cast<double>(w[i]) + offset));
+    }
+  }
+  return out;
+}
+
+}  // namespace hexllm::ir
