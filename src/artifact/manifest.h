@@ -1,6 +1,8 @@
-// What an artifact (.hxl) says about itself, as plain data: the contract between the compiler and the runtime.
-// artifact/manifest.fbs is its form on disk; reader and writer translate. Everything is addressed by role; the runtime
-// needs no model name. Axes: T step tokens, C context, P = C - T, V vocabulary.
+// What an artifact (.hxl) says about itself, as plain data: the contract
+// between the compiler and the runtime. artifact/manifest.fbs is its form on
+// disk; reader and writer translate. Everything is addressed by role; the
+// runtime needs no model name. Axes: T step tokens, C context, P = C - T, V
+// vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +29,14 @@ enum class SegmentKind : uint8_t {
 
 // A 4 KiB-aligned part of the file.
 struct SegmentInfo {
-  std::string name;  // unique: "weights/model.layers.0.mlp.up_proj.weight", "plan/kv", "tokenizer"
+  std::string name;  // unique: "weights/model.layers.0.mlp.up_proj.weight",
+                     // "plan/kv", "tokenizer"
   SegmentKind kind = SegmentKind::kText;
   uint64_t offset = 0;
   uint64_t bytes = 0;
-  uint64_t checksum = 0;  // XXH3-64 of the bytes
+  // XXH3-64 of the bytes. Unset in memory: hashing a borrowed checkpoint would
+  // read all of it.
+  std::optional<uint64_t> checksum;
 };
 
 // value = scale * (code - zero_point), per tensor. Absent for float tensors.
@@ -47,7 +52,8 @@ struct IoSpec {
   DType dtype = DType::kF32;
   Shape shape;
   std::optional<IoEncoding> encoding;
-  // kMask only: the bit patterns (in `dtype`, little-endian) of a visible and of a hidden column.
+  // kMask only: the bit patterns (in `dtype`, little-endian) of a visible and
+  // of a hidden column.
   uint64_t mask_visible = 0;
   uint64_t mask_hidden = 0;
 };
@@ -60,15 +66,16 @@ struct GraphEntry {
   uint32_t step_tokens = 1;     // T
   uint32_t context_tokens = 1;  // C
   LogitsRows logits_rows = LogitsRows::kAll;
-  uint32_t shard = 0;     // place in the order of execution among the graphs of the same kind and T
-  std::string backend;    // "cpu", "htp"
-  uint32_t program = 0;   // segment: the plan or context binary
+  uint32_t shard = 0;    // place in the order of execution among the graphs of
+                         // the same kind and T
+  std::string backend;   // "cpu", "htp"
+  uint32_t program = 0;  // segment: the plan or context binary
   std::vector<IoSpec> inputs;
   std::vector<IoSpec> outputs;
 };
 
-// cos and sin of one RoPE flavour for positions 0..; f32 [positions, half_dim] each. Graph inputs rope_cos[i] and
-// rope_sin[i] take rows of table i.
+// cos and sin of one RoPE flavour for positions 0..; f32 [positions, half_dim]
+// each. Graph inputs rope_cos[i] and rope_sin[i] take rows of table i.
 struct RopeTable {
   uint32_t cos_segment = 0;
   uint32_t sin_segment = 0;
@@ -81,11 +88,19 @@ struct GenerationDefaults {
   std::vector<int32_t> end_ids;  // any of these ends an answer
   std::optional<int32_t> bos_id;
   // Unset = not said by the checkpoint.
-  std::optional<float> temperature;  // 0 = greedy (also when the checkpoint says do_sample = false)
+  std::optional<float> temperature;  // 0 = greedy (also when the checkpoint
+                                     // says do_sample = false)
   std::optional<int32_t> top_k;
   std::optional<float> top_p;
   std::optional<float> min_p;
   std::optional<float> repetition_penalty;
+};
+
+// A special token as chat templates know it: name "bos_token", text "<s>".
+struct NamedText {
+  std::string name;
+  std::string text;
+  bool operator==(const NamedText&) const = default;
 };
 
 struct Manifest {
@@ -97,12 +112,14 @@ struct Manifest {
   uint32_t vocab_size = 0;
   uint32_t layers = 0;
   uint32_t context_tokens = 0;  // C of all graphs
-  // Attention window of mask[j]: 0 = all earlier positions, w = keys with i - w < j <= i.
+  // Attention window of mask[j]: 0 = all earlier positions, w = keys with i - w
+  // < j <= i.
   std::vector<uint32_t> mask_windows;
   std::vector<RopeTable> rope_tables;
   std::vector<GraphEntry> graphs;
   std::optional<uint32_t> tokenizer_segment;
   std::optional<uint32_t> chat_template_segment;
+  std::vector<NamedText> special_tokens;  // variables of the chat template
   GenerationDefaults generation;
   std::vector<SegmentInfo> segments;  // filled by the writer
 };
