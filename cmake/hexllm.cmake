@@ -1,11 +1,12 @@
 # Helpers of the build: one library per folder, its unit tests, its fuzz targets.
 
 # hexllm_library(NAME DIR DEPS ... [EXCLUDE regex ...] [ONLY regex])
-# A static library hexllm_NAME of all .cc in DIR (recursively) that are no test, fuzz target or benchmark.
+# A static library hexllm_NAME of all .cc in DIR (recursively) that are no test, test helper (*_testing.cc), fuzz target
+# or benchmark.
 function(hexllm_library name dir)
   cmake_parse_arguments(ARG "" "" "DEPS;EXCLUDE;ONLY" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${dir}/*.cc)
-  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|testing|fuzz|bench)\\.cc$")
   foreach(pattern ${ARG_EXCLUDE})
     list(FILTER sources EXCLUDE REGEX "${pattern}")
   endforeach()
@@ -24,7 +25,8 @@ function(hexllm_library name dir)
 endfunction()
 
 # hexllm_tests(NAME DIR DEPS ... [EXCLUDE regex ...] [ONLY regex])
-# One GoogleTest program NAME_tests of all *_test.cc in DIR (from the source root), ctest label LABEL (default unit).
+# One GoogleTest program NAME_tests of all *_test.cc and *_testing.cc in DIR (from the source root), ctest label LABEL
+# (default unit).
 function(hexllm_tests name dir)
   if(NOT HEXLLM_TESTS)
     return()
@@ -43,7 +45,8 @@ function(hexllm_tests name dir)
   if(NOT sources)
     return()
   endif()
-  add_executable(${name}_tests ${sources})
+  file(GLOB_RECURSE helpers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/*_testing.cc)
+  add_executable(${name}_tests ${sources} ${helpers})
   target_include_directories(${name}_tests PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name}_tests PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name}_tests PRIVATE HEXLLM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")

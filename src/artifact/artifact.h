@@ -1,10 +1,14 @@
-// An opened artifact: its manifest and its segments, from a .hxl file or straight from the compiler's memory.
-// Used by the runtime, engines, inspect. Everything in the manifest is validated when the artifact is opened; users trust it.
+// An opened artifact: its manifest and its segments, from a .hxl file or
+// straight from the compiler's memory. Used by the runtime, engines, inspect.
+// Everything in the manifest is validated when the artifact is opened; users
+// trust it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "artifact/manifest.h"
@@ -13,19 +17,26 @@
 
 namespace hexllm::artifact {
 
-// Owns (or keeps alive) all bytes. Shared and immutable: thread-safe. Spans must not outlive it.
+// Owns (or keeps alive) all bytes. Shared and immutable: thread-safe. Spans
+// must not outlive it.
 class Artifact {
  public:
-  // Maps `path`, verifies header, manifest (FlatBuffers verifier, then ranges and references), and the checksums of all
-  // segments but weights, QNN contexts and embeddings. kBadInput names the file and the segment.
+  // Maps `path`, verifies header, manifest (FlatBuffers verifier, then ranges
+  // and references), and the checksums of all segments but weights, QNN
+  // contexts and embeddings. kBadInput names the file and the segment.
   static Result<std::shared_ptr<const Artifact>> Open(const std::string& path);
 
   virtual ~Artifact() = default;
-  const std::string& path() const { return path_; }  // "(memory)" for an unsaved one
+  const std::string& path() const {
+    return path_;
+  }  // "(memory)" for an unsaved one
   const Manifest& manifest() const { return manifest_; }
   // Bytes of segment `index` (< manifest().segments.size(), checked).
   virtual ByteSpan Segment(uint32_t index) const = 0;
-  // Checks every segment's checksum. kBadInput names the first that is altered.
+  // Checks the checksum of segment `index`, or of all; reads every byte.
+  // kBadInput names the first segment that is altered. An artifact in memory
+  // has no checksums and always passes.
+  Status Verify(uint32_t index) const;
   Status VerifyAll() const;
   std::optional<uint32_t> FindSegment(std::string_view name) const;
   // The graph with this kind and T (shard 0), or null.
@@ -36,7 +47,8 @@ class Artifact {
   Manifest manifest_;
 };
 
-// Checks the references and ranges of a manifest against its own segment list; used by Open and by the writers.
+// Checks the references and ranges of a manifest against its own segment list;
+// used by Open and by the writers.
 Status ValidateManifest(const Manifest& manifest);
 
 }  // namespace hexllm::artifact

@@ -1,5 +1,6 @@
-// Where the compiler puts segments, one after the other: a file (streamed, nothing is kept in memory) or memory.
-// Used by compile/ and by lowerings. Not thread-safe.
+// Where the compiler puts segments, one after the other: a file (streamed,
+// nothing is kept in memory) or memory. Used by compile/ and by lowerings. Not
+// thread-safe.
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ namespace hexllm::artifact {
 // How long the bytes given to SegmentSink::Add live.
 enum class Lifetime {
   kCall,      // until Add returns: a memory sink copies them
-  kArtifact,  // as long as the artifact (a mapped checkpoint): a memory sink only borrows them
+  kArtifact,  // as long as the artifact (a mapped checkpoint): a memory sink
+              // only borrows them
 };
 
 struct NewSegment {
@@ -25,7 +27,8 @@ struct NewSegment {
 class SegmentSink {
  public:
   virtual ~SegmentSink() = default;
-  // Stores one segment and returns its index. kEnvironment when the disk refuses; a repeated name is a bug (checked).
+  // Stores one segment and returns its index. kEnvironment when the disk
+  // refuses; a repeated name is a bug (checked).
   virtual Result<uint32_t> Add(NewSegment segment, ByteSpan bytes) = 0;
 };
 
