@@ -11,13 +11,13 @@
 // Hidden columns contribute nothing; so where a key lies (cache slot or new column) does not change a bit.
 //
 // Used by cpu/engine. Pointers are valid and sizes checked when the plan is loaded; kernels cannot fail.
-// Files kernels/<kernel>_<isa>.cc are compiled with that ISA's flags and include C headers, kernels.h and math.h only.
+// Bits are compared as numbers: any NaN equals any NaN.
+// Files kernels/<kernel>_<isa>.cc are compiled with that ISA's flags. They include C headers and headers of this folder
+// only, which keep everything in anonymous namespaces: the linker must never take an AVX copy of shared inline code.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-
-#include "base/dtype.h"
 
 namespace hexllm::cpu {
 

@@ -1,0 +1,30 @@
+// Scratch of matmul: how many decoded weight rows a panel holds. Shared by the
+// table (which tells the size) and the kernels (which fill it).
+#pragma once
+
+#include <stdint.h>
+
+#include "backend/cpu/kernels/inline.h"
+
+namespace hexllm::cpu {
+namespace {
+
+// Decoded rows are padded with zeros to whole vectors of 16.
+HX_INLINE int64_t PaddedK(int64_t k) { return (k + 15) / 16 * 16; }
+
+// A panel is at most 256 KiB (it stays in the L2 cache, beside a block of
+// activations) and a multiple of the four rows that a tile takes.
+HX_INLINE int64_t PanelRows(int64_t k) {
+  const int64_t rows = 65536 / (PaddedK(k) > 0 ? PaddedK(k) : 16) / 4 * 4;
+  return rows < 4 ? 4 : rows > 64 ? 64 : rows;
+}
+
+// Partial sums of one block of activation rows against a panel: [rows of the
+// panel][kTileRows][16 lanes].
+constexpr int64_t kTileRows = 6;
+HX_INLINE int64_t PanelLanes(int64_t k) {
+  return PanelRows(k) * kTileRows * 16;
+}
+
+}  // namespace
+}  // namespace hexllm::cpu
