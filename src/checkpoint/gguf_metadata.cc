@@ -17,12 +17,20 @@ T Load(const std::byte* at) {
   return value;
 }
 
-// "u32", "array of string", ...
-std::string FoundType(const GgufEntry& entry) {
+// "u32 7", "string", "array of string", ...
+std::string Found(const GgufEntry& entry) {
   if (const auto* array = std::get_if<GgufArray>(&entry.value)) {
     return fmt::format("array of {}", GgufTypeName(array->element_type));
   }
-  return std::string(GgufTypeName(entry.type));
+  const std::string_view type = GgufTypeName(entry.type);
+  const auto& scalar = std::get<GgufScalar>(entry.value);
+  if (const auto* value = std::get_if<int64_t>(&scalar)) {
+    return fmt::format("{} {}", type, *value);
+  }
+  if (const auto* value = std::get_if<uint64_t>(&scalar)) {
+    return fmt::format("{} {}", type, *value);
+  }
+  return std::string(type);
 }
 
 Error Mismatch(std::string_view key, std::string_view expected,
@@ -46,7 +54,7 @@ Result<std::optional<T>> FindAs(const GgufMetadata& metadata,
   const GgufEntry* entry = metadata.FindEntry(key);
   if (entry == nullptr) return std::optional<T>();
   std::optional<T> value = wanted.convert(*entry);
-  if (!value) return Mismatch(key, wanted.expected, FoundType(*entry));
+  if (!value) return Mismatch(key, wanted.expected, Found(*entry));
   return value;
 }
 
