@@ -54,20 +54,22 @@ class Sampler {
 
  private:
   struct Candidate {
-    float logit;
+    float score;  // logit; after ToWeights its share, 1 for the best
     int32_t id;
   };
-  static bool Better(const Candidate& a, const Candidate& b);
+  static bool IsBetter(const Candidate& a, const Candidate& b);
 
-  Status Load(const SampleInput& input);
+  Status Load(const SampleInput& input, float penalty);
   void Penalize(std::span<const int32_t> history, float penalty);
   void KeepTopK(size_t k);
+  void ToWeights(float temperature);
   void KeepTopP(float top_p);
   void KeepMinP(float min_p);
   int32_t Draw(double uniform) const;
 
-  std::vector<Candidate> candidates_;  // capacity V; sorted when sorted_
-  std::vector<uint32_t> penalized_;    // [V] epoch of the last penalty
+  std::vector<Candidate> candidates_;  // capacity V
+  Candidate best_{};                   // the first of IsBetter's order
+  std::vector<uint32_t> penalized_;    // [V] the epoch_ of the last penalty
   uint32_t epoch_ = 0;
 };
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,8 +14,9 @@
 #include "artifact/artifact.h"
 #include "backend/engine.h"
 #include "base/status.h"
-#include "runtime/sampler.h"
+#include "runtime/prompt_processor.h"
 #include "runtime/statistics.h"
+#include "runtime/token_generator.h"
 
 namespace hexllm {
 
@@ -32,43 +32,11 @@ struct SessionConfig {
   SessionOptions options;
 };
 
-struct GenerateOptions {
-  SamplerOptions sampler;
-  std::optional<uint32_t> max_new_tokens;  // unset = until something else ends
-  std::optional<uint32_t> max_seq_len;     // prompt and answer together, <= C
-  bool ignore_end_ids = false;             // end ids are then ordinary tokens
-};
-
-// Why an answer ended.
-enum class FinishReason : uint8_t {
-  kEndToken,  // the model said so
-  kMaxNewTokens,
-  kMaxSeqLen,
-  kContextFull,  // the artifact's context has no room for another token
-  kStopped,      // the callback asked for it
-};
-std::string_view FinishReasonName(FinishReason reason);  // "end_token", ...
-
-struct GenerateResult {
-  FinishReason reason = FinishReason::kEndToken;
-  uint32_t new_tokens = 0;        // given to the callback
-  std::optional<int32_t> end_id;  // the end token drawn, when kEndToken
-};
-
-enum class TokenAction : uint8_t { kContinue, kStop };
-// Called with each new token as it is made, never with the end token. An error
-// ends the generation and is returned as it is.
-using TokenCallback = std::function<Result<TokenAction>(int32_t id)>;
-
-// Called for each position in order. The row [V] is valid during the call. An
-// error ends the run and is returned as it is.
-using LogitsSink =
-    std::function<Status(uint32_t position, std::span<const float> logits)>;
-
 class Session {
  public:
-  // Loads the artifact's graphs into the engine and allocates all memory that
-  // steps need. kBadInput when the graphs do not fit together, kUsage when
+  // Loads a graph for the prompt's blocks and the one of the smallest T for the
+  // rest (the same one when there is no other), and allocates all memory that
+  // steps need. kBadInput without a graph that gives logits, kUsage when the
   // options ask for a T that the artifact lacks; errors of the engine.
   static Result<std::unique_ptr<Session>> Create(const SessionConfig& config);
   ~Session();
@@ -84,15 +52,17 @@ class Session {
   // The sequence: what was run, then a token that was drawn but not yet run.
   std::span<const int32_t> ids() const;
 
-  // Appends `ids` (not empty) and runs them. kUsage for an id outside the
-  // vocabulary, and with both numbers when the sequence would exceed the
-  // context; the sequence is then unchanged. An error of the device resets it.
+  // Appends `ids` and runs them. kUsage when there are none, for an id outside
+  // the vocabulary, and with both numbers when the sequence would exceed the
+  // context; the sequence is then unchanged. An error of the engine resets it.
   Status Prefill(std::span<const int32_t> ids);
 
   // Draws tokens until something ends the answer (see FinishReason); end ids
   // are checked for the first token too. The end token does not become part of
-  // the sequence. The sequence must not be empty (kUsage). Does not allocate
-  // per token once the first one is out, unless the callback does.
+  // the sequence; called again, Generate goes on where it stopped. kUsage for
+  // options out of range or when nothing was run before. An error of the
+  // callback leaves the sequence as it is, any other one resets it. Does not
+  // allocate per token, unless the callback does.
   Result<GenerateResult> Generate(const GenerateOptions& options,
                                   const TokenCallback& on_token);
 
@@ -101,7 +71,7 @@ class Session {
   // a step. Leaves the session reset. Errors as Prefill's.
   Status Logits(std::span<const int32_t> ids, const LogitsSink& sink);
 
-  // Makes `ids` (not empty) the sequence, keeping the KV columns of the longest
+  // Makes `ids` the sequence, keeping the KV columns of the longest
   // common prefix, and runs the rest: at least one token, for its logits.
   // Returns the tokens kept. Errors as Prefill's.
   Result<uint32_t> ReplacePrompt(std::span<const int32_t> ids);

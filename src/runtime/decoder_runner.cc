@@ -1,0 +1,169 @@
+#include "runtime/decoder_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string>
+
+#include "base/check.h"
+#include "runtime/io_codec.h"
+
+namespace hexllm {
+
+using artifact::IoSpec;
+
+DecoderRunner::DecoderRunner(const RunnerConfig& config, const StepGraph& step)
+    : config_(config), step_(step) {
+  const auto& manifest = config_.artifact->manifest();
+  past_columns_ = manifest.context_tokens - step_.step_tokens;
+  columns_.k.resize(manifest.layers);
+  columns_.v.resize(manifest.layers);
+  columns_.step_tokens = step_.step_tokens;
+  positions_.resize(step_.step_tokens);
+  row_numbers_.resize(step_.step_tokens);
+  std::iota(row_numbers_.begin(), row_numbers_.end(), 0U);
+}
+
+Result<std::unique_ptr<DecoderRunner>> DecoderRunner::Create(
+    const RunnerConfig& config, const StepGraph& step) {
+  std::unique_ptr<DecoderRunner> runner(new DecoderRunner(config, step));
+  for (const size_t index : step.shards) {
+    if (auto status = runner->LoadShard(index); !status.ok()) {
+      const auto& name = config.artifact->manifest().graphs[index].name;
+      return std::move(status).error().With("graph \"" + name + "\"");
+    }
+  }
+  return runner;
+}
+
+Status DecoderRunner::LoadShard(size_t index) {
+  HX_ASSIGN_OR_RETURN(auto graph,
+                      config_.engine->Load(config_.artifact, index));
+  HX_RETURN_IF_ERROR(BindShard(*graph));
+  graphs_.push_back(std::move(graph));
+  return OkStatus();
+}
+
+Status DecoderRunner::BindShard(ExecutableGraph& graph) {
+  const auto& entry = graph.entry();
+  for (size_t i = 0; i < entry.inputs.size(); ++i) {
+    HX_ASSIGN_OR_RETURN(auto memory, InputMemory(entry.inputs[i]));
+    HX_RETURN_IF_ERROR(graph.Bind(IoDirection::kInput, i, memory));
+  }
+  for (size_t i = 0; i < entry.outputs.size(); ++i) {
+    HX_ASSIGN_OR_RETURN(auto memory, OutputMemory(entry.outputs[i]));
+    HX_RETURN_IF_ERROR(graph.Bind(IoDirection::kOutput, i, memory));
+  }
+  return OkStatus();
+}
+
+Result<std::span<std::byte>> DecoderRunner::InputMemory(const IoSpec& spec) {
+  const auto layer = static_cast<size_t>(spec.role.index);
+  if (spec.role.kind == RoleKind::kKIn)
+    return config_.kv->K(layer, past_columns_);
+  if (spec.role.kind == RoleKind::kVIn)
+    return config_.kv->V(layer, past_columns_);
+  // hidden_in is the last hidden_out; the others may be shared by shards.
+  const Role role = spec.role.kind == RoleKind::kHiddenIn
+                        ? Role{RoleKind::kHiddenOut}
+                        : spec.role;
+  for (auto io = ios_.rbegin(); io != ios_.rend(); ++io) {
+    if (!((*io)->spec.role == role)) continue;
+    if (SameStorage((*io)->spec, spec) &&
+        (*io)->spec.mask_visible == spec.mask_visible &&
+        (*io)->spec.mask_hidden == spec.mask_hidden)
+      return (*io)->buffer.bytes();
+    return Error{ErrorCode::kBadInput,
+                 RoleToString(spec.role) +
+                     " differs in form from the same input of a shard before"};
+  }
+  HX_ASSIGN_OR_RETURN(auto memory, NewIo(spec));
+  AddFiller(spec, memory);
+  return memory;
+}
+
+Result<std::span<std::byte>> DecoderRunner::OutputMemory(const IoSpec& spec) {
+  HX_ASSIGN_OR_RETURN(auto memory, NewIo(spec));
+  const auto index = static_cast<size_t>(spec.role.index);
+  if (spec.role.kind == RoleKind::kKOut) columns_.k[index] = memory;
+  if (spec.role.kind == RoleKind::kVOut) columns_.v[index] = memory;
+  if (spec.role.kind == RoleKind::kLogits) {
+    logits_ = ios_.back().get();
+    if (spec.dtype != DType::kF32)
+      logits_row_.resize(config_.artifact->manifest().vocab_size);
+  }
+  return memory;
+}
+
+Result<std::span<std::byte>> DecoderRunner::NewIo(const IoSpec& spec) {
+  // The artifact's reader has bounded it.
+  const uint64_t bytes = StorageBytes(spec.dtype, spec.shape).value();
+  HX_ASSIGN_OR_RETURN(Buffer buffer,
+                      config_.engine->Allocate(static_cast<size_t>(bytes)));
+  ios_.push_back(std::make_unique<Io>(Io{spec, std::move(buffer)}));
+  return ios_.back()->buffer.bytes();
+}
+
+void DecoderRunner::AddFiller(const IoSpec& spec, std::span<std::byte> memory) {
+  const auto& manifest = config_.artifact->manifest();
+  const auto index = static_cast<size_t>(spec.role.index);
+  if (spec.role.kind == RoleKind::kToken) {
+    tokens_ = memory;
+  } else if (spec.role.kind == RoleKind::kMask) {
+    masks_.emplace_back(spec, manifest.mask_windows[index], memory);
+  } else {
+    HX_CHECK(spec.role.kind == RoleKind::kRopeCos ||
+             spec.role.kind == RoleKind::kRopeSin);
+    const auto& table = manifest.rope_tables[index];
+    const uint32_t segment = spec.role.kind == RoleKind::kRopeCos
+                                 ? table.cos_segment
+                                 : table.sin_segment;
+    ropes_.emplace_back(spec, config_.artifact->Segment(segment), memory);
+  }
+}
+
+void DecoderRunner::FillInputs(std::span<const int32_t> ids) {
+  const uint32_t past = config_.kv->tokens();
+  std::fill_n(positions_.begin(), first_row_, 0U);
+  std::iota(positions_.begin() + first_row_, positions_.end(), past);
+  std::memset(tokens_.data(), 0, first_row_ * sizeof(int32_t));
+  std::memcpy(tokens_.data() + first_row_ * sizeof(int32_t), ids.data(),
+              ids.size_bytes());
+  for (RopeFiller& rope : ropes_) rope.Fill(positions_);
+  for (MaskWriter& mask : masks_)
+    mask.Write({.past_tokens = past, .first_row = first_row_});
+}
+
+Status DecoderRunner::Step(std::span<const int32_t> ids) {
+  HX_CHECK(!ids.empty() && ids.size() <= step_tokens());
+  HX_CHECK(config_.kv->tokens() <= past_columns_);
+  config_.kv->Arrange(past_columns_);
+  first_row_ = step_tokens() - static_cast<uint32_t>(ids.size());
+  FillInputs(ids);
+  for (auto& graph : graphs_)
+    HX_RETURN_IF_ERROR(graph->Execute(StepRows{.begin = first_row_}));
+  return OkStatus();
+}
+
+void DecoderRunner::Commit() {
+  config_.kv->Commit(columns_, std::span(row_numbers_).subspan(first_row_));
+}
+
+std::span<const float> DecoderRunner::Logits(uint32_t token) {
+  const uint32_t row = first_row_ + token;
+  const bool is_last = row + 1 == step_tokens();
+  HX_CHECK(row < step_tokens() && logits_ != nullptr);
+  HX_CHECK(step_.logits_rows == LogitsRows::kAll || is_last);
+  const size_t vocab = config_.artifact->manifest().vocab_size;
+  const size_t row_bytes = vocab * ElementBytes(logits_->spec.dtype);
+  const size_t out_row = step_.logits_rows == LogitsRows::kAll ? row : 0;
+  const std::span<const std::byte> bytes =
+      std::as_const(*logits_).buffer.bytes().subspan(out_row * row_bytes,
+                                                     row_bytes);
+  if (logits_->spec.dtype == DType::kF32)
+    return {reinterpret_cast<const float*>(bytes.data()), vocab};
+  DecodeFloats(bytes, logits_->spec, logits_row_);
+  return logits_row_;
+}
+
+}  // namespace hexllm

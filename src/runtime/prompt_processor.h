@@ -1,0 +1,66 @@
+// Runs known tokens through the model: prompts, and texts whose logits are
+// wanted. Used by Session. It draws nothing: that is the token generator.
+//
+// Two runners, which may be the same one: `block` for T tokens a step, `single`
+// for what blocks cannot do. With T = 4, C = 10 (a block needs 4 of the 10
+// columns: at most 6 past tokens) a prompt of 9 tokens goes
+//
+//   past 0   block   t0 t1 t2 t3
+//   past 4   block   t4 t5 t6 t7
+//   past 8   single  t8             8 > 6: no room for a block
+//
+// and one of 6 tokens ends with a block padded at the front: "-- -- t4 t5".
+// A lone last token goes through `single`, as does the last one of a prompt
+// whose blocks have no logits. Without a graph of T = 1 `single` is a block
+// graph as well; then the first block is cut short so that the last still fits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "base/status.h"
+#include "runtime/decoder_runner.h"
+#include "runtime/sequence.h"
+
+namespace hexllm {
+
+// Called for each position in order. The row [V] is valid during the call. An
+// error ends the run and is returned as it is.
+using LogitsSink =
+    std::function<Status(uint32_t position, std::span<const float> logits)>;
+
+class PromptProcessor {
+ public:
+  // All borrowed; must outlive this. `single` has logits of the last row at
+  // least.
+  PromptProcessor(Sequence* sequence, DecoderRunner* block,
+                  DecoderRunner* single);
+
+  // The longest sequence that Run (RunWithLogits) can reach from `past` tokens;
+  // `past` when it can run none.
+  uint32_t MaxTokens(uint32_t past) const;
+  uint32_t MaxTokensWithLogits(uint32_t past) const;
+
+  // Appends `ids` (valid ids, within MaxTokens, checked) and runs all tokens
+  // that the cache lacks. Leaves the last one's logits in the sequence. Errors
+  // are the engine's; the sequence is then undefined.
+  Status Run(std::span<const int32_t> ids);
+
+  // The same (within MaxTokensWithLogits), with `sink` called for each token.
+  Status RunWithLogits(std::span<const int32_t> ids, const LogitsSink& sink);
+
+ private:
+  struct Step {
+    DecoderRunner* runner;
+    uint32_t tokens;
+  };
+  Step NextStep(uint32_t left, bool every_row) const;
+  Status RunPending(const LogitsSink* sink);
+
+  Sequence* sequence_;
+  DecoderRunner* block_;
+  DecoderRunner* single_;
+};
+
+}  // namespace hexllm

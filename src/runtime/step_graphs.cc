@@ -1,0 +1,141 @@
+#include "runtime/step_graphs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "runtime/io_codec.h"
+
+namespace hexllm {
+namespace {
+
+using artifact::GraphEntry;
+using artifact::IoSpec;
+using artifact::Manifest;
+
+bool HasInput(const GraphEntry& graph, RoleKind kind) {
+  return std::any_of(
+      graph.inputs.begin(), graph.inputs.end(),
+      [kind](const IoSpec& spec) { return spec.role.kind == kind; });
+}
+
+// Notes the sizes of a k_out [G,D,T] or v_out [G,T,D].
+void AddCacheOutput(const IoSpec& spec, KvGeometry& geometry) {
+  const auto dim = [&spec](size_t axis) {
+    return static_cast<uint64_t>(spec.shape[axis]);
+  };
+  const auto layer = static_cast<size_t>(spec.role.index);
+  const uint64_t element = ElementBytes(spec.dtype);
+  if (spec.role.kind == RoleKind::kKOut)
+    geometry.k[layer] = {.outer = dim(0) * dim(1), .column_bytes = element};
+  if (spec.role.kind == RoleKind::kVOut)
+    geometry.v[layer] = {.outer = dim(0), .column_bytes = dim(2) * element};
+}
+
+// The graph for steps of one token: the smallest T that gives logits.
+const StepGraph* FindSingle(const std::vector<StepGraph>& steps) {
+  const StepGraph* best = nullptr;
+  for (const StepGraph& step : steps) {
+    if (step.logits_rows == LogitsRows::kNone) continue;
+    // Of equal T the later one, which is the kv graph.
+    if (best == nullptr || step.step_tokens <= best->step_tokens) best = &step;
+  }
+  return best;
+}
+
+// The graph for the prompt's blocks; null when there is none of the wanted T.
+const StepGraph* FindBlock(const std::vector<StepGraph>& steps,
+                           std::optional<uint32_t> wanted) {
+  const StepGraph* best = nullptr;
+  for (const StepGraph& step : steps) {
+    if (wanted && step.step_tokens != *wanted) continue;
+    if (best == nullptr || step.step_tokens > best->step_tokens) best = &step;
+  }
+  return best;
+}
+
+std::string ListStepTokens(const std::vector<StepGraph>& steps) {
+  std::string out;
+  for (const StepGraph& step : steps)
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", step.step_tokens);
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<StepGraph>> FindStepGraphs(const Manifest& manifest) {
+  std::map<std::pair<GraphKind, uint32_t>, StepGraph> found;
+  for (size_t i = 0; i < manifest.graphs.size(); ++i) {
+    const GraphEntry& graph = manifest.graphs[i];
+    if (graph.kind != GraphKind::kPrefill && graph.kind != GraphKind::kKv)
+      continue;
+    if (HasInput(graph, RoleKind::kEmbedding)) {
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("graph \"{}\" takes embeddings, which this "
+                               "runtime does not look up; compile with "
+                               "--embedding graph",
+                               graph.name)};
+    }
+    StepGraph& step = found[{graph.kind, graph.step_tokens}];
+    step.kind = graph.kind;
+    step.step_tokens = graph.step_tokens;
+    step.shards.push_back(i);
+  }
+  std::vector<StepGraph> steps;
+  for (auto& [key, step] : found) {
+    std::sort(step.shards.begin(), step.shards.end(), [&](size_t a, size_t b) {
+      return manifest.graphs[a].shard < manifest.graphs[b].shard;
+    });
+    step.logits_rows = manifest.graphs[step.shards.back()].logits_rows;
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+Result<StepChoice> ChooseSteps(const std::vector<StepGraph>& steps,
+                               std::optional<uint32_t> block_tokens) {
+  const StepGraph* single = FindSingle(steps);
+  if (single == nullptr) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("the artifact has {} prefill and kv graphs and "
+                             "none gives logits",
+                             steps.size())};
+  }
+  const StepGraph* block = FindBlock(steps, block_tokens);
+  if (block == nullptr) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("the artifact has no graph of {} tokens a step; "
+                             "it has {}",
+                             *block_tokens, ListStepTokens(steps))};
+  }
+  return StepChoice{*block, *single};
+}
+
+Result<KvGeometry> FindKvGeometry(const Manifest& manifest,
+                                  const std::vector<StepGraph>& steps) {
+  KvGeometry geometry;
+  geometry.k.resize(manifest.layers);
+  geometry.v.resize(manifest.layers);
+  for (const StepGraph& step : steps) {
+    geometry.capacity =
+        std::max(geometry.capacity, manifest.context_tokens - step.step_tokens);
+    for (const size_t shard : step.shards) {
+      for (const IoSpec& spec : manifest.graphs[shard].outputs)
+        AddCacheOutput(spec, geometry);
+    }
+  }
+  for (uint32_t l = 0; l < manifest.layers; ++l) {
+    if (geometry.k[l].outer == 0) {
+      return Error{ErrorCode::kBadInput,
+                   fmt::format("no graph has the KV cache of layer {}; the "
+                               "artifact says it has {} layers",
+                               l, manifest.layers)};
+    }
+  }
+  return geometry;
+}
+
+}  // namespace hexllm
