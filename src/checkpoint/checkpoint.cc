@@ -270,21 +270,6 @@ const TensorView* Checkpoint::Find(std::string_view name) const {
   return it != tensors_.end() && it->name == name ? &*it : nullptr;
 }
 
-Result<std::optional<std::string>> Checkpoint::ReadSideFile(
-    const std::string& name) const {
-  HX_CHECK(!name.empty() && name.find('/') == std::string::npos);
-  if (format_ == CheckpointFormat::kGguf) return std::optional<std::string>();
-  const std::string path = Join(directory_, name);
-  if (!Exists(path)) return std::optional<std::string>();
-  HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  if (file.bytes().size() > kMaxSideFileBytes) {
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("{}: expected at most {} bytes, found {}", path,
-                             kMaxSideFileBytes, file.bytes().size())};
-  }
-  return std::optional<std::string>(AsText(file.bytes()));
-}
-
 void Checkpoint::DropPages(const TensorView& tensor) const {
   for (const File& file : files_) {
     const ByteSpan bytes = file.mapping.bytes();

@@ -23,9 +23,6 @@ enum class CheckpointFormat { kSafetensors, kGguf };
 // "safetensors" or "GGUF".
 std::string_view CheckpointFormatName(CheckpointFormat format);
 
-// The largest side file (config, tokenizer, template) that is read, in bytes.
-inline constexpr uint64_t kMaxSideFileBytes = 256 << 20;
-
 // Owns the mappings; move-only. Tensor views, metadata and their string views
 // die with it (moving it keeps them valid). Immutable once open, thread-safe.
 // The files must not be truncated by others while it is open.
@@ -62,14 +59,9 @@ class Checkpoint {
   // Null unless the format is GGUF.
   const GgufMetadata* gguf() const { return gguf_.get(); }
 
-  // Reads a file that stands beside safetensors weights: config.json,
-  // generation_config.json, tokenizer.json, tokenizer_config.json,
-  // chat_template.jinja, special_tokens_map.json. `name` is a plain file name
-  // (checked). nullopt when there is none, and always for GGUF, whose metadata
-  // takes their place. kEnvironment when it cannot be read, kBadInput when it
-  // is larger than kMaxSideFileBytes.
-  Result<std::optional<std::string>> ReadSideFile(
-      const std::string& name) const;
+  // The folder of the files that stand beside safetensors weights (see
+  // checkpoint/side_files.h); empty for GGUF, whose metadata takes their place.
+  const std::string& side_directory() const { return directory_; }
 
   // Lets go of the resident pages of one of this checkpoint's tensors (checked;
   // see MappedFile::DropPages). Contents stay readable.

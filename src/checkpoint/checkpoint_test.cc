@@ -1,6 +1,5 @@
 #include "checkpoint/checkpoint.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -227,51 +226,18 @@ TEST(Checkpoint, RefusesShardsThatDisagreeWithTheIndex) {
                         "plain file name"));
 }
 
-TEST(Checkpoint, ReadsSideFiles) {
+// Where config.json and the tokenizer are looked for.
+TEST(Checkpoint, NamesTheFolderOfItsSideFiles) {
   const TempDir dir;
-  dir.Write("config.json", R"({"model_type":"llama"})");
   const std::string file = dir.Write("model.safetensors", OneTensor("w"));
   for (const std::string& path : {dir.path(), file}) {
     const auto checkpoint = Checkpoint::Open(path);
     ASSERT_TRUE(checkpoint.ok());
-    const auto config = checkpoint->ReadSideFile("config.json");
-    ASSERT_TRUE(config.ok()) << config.error().message;
-    EXPECT_EQ(*config, R"({"model_type":"llama"})");
-    const auto missing = checkpoint->ReadSideFile("tokenizer.json");
-    ASSERT_TRUE(missing.ok()) << missing.error().message;
-    EXPECT_EQ(*missing, std::nullopt);
-    EXPECT_EXIT((void)checkpoint->ReadSideFile("../config.json"),
-                ::testing::ExitedWithCode(70), "");
+    EXPECT_EQ(checkpoint->side_directory(), dir.path());
   }
-}
-
-TEST(Checkpoint, BoundsSideFilesAndNamesUnreadableOnes) {
-  const TempDir dir;
-  dir.Write("model.safetensors", OneTensor("w"));
-  dir.Write("tokenizer.json", "");
-  std::filesystem::resize_file(dir.File("tokenizer.json"),
-                               kMaxSideFileBytes + 1);  // sparse
-  std::filesystem::create_directory(dir.File("config.json"));
-  const auto checkpoint = Checkpoint::Open(dir.path());
-  ASSERT_TRUE(checkpoint.ok());
-  const auto big = checkpoint->ReadSideFile("tokenizer.json");
-  ASSERT_FALSE(big.ok());
-  EXPECT_EQ(big.error().code, ErrorCode::kBadInput);
-  EXPECT_THAT(big.error().message,
-              AllOf(HasSubstr("tokenizer.json: expected at most"),
-                    HasSubstr(fmt::format("found {}", kMaxSideFileBytes + 1))));
-  const auto folder = checkpoint->ReadSideFile("config.json");
-  ASSERT_FALSE(folder.ok());
-  EXPECT_EQ(folder.error().code, ErrorCode::kEnvironment);
-  EXPECT_THAT(folder.error().message, HasSubstr("config.json"));
-}
-
-TEST(Checkpoint, HasNoSideFilesForGguf) {
-  const TempDir dir;
-  dir.Write("config.json", "{}");
-  const auto checkpoint = Checkpoint::Open(dir.Write("m.gguf", SmallGguf()));
-  ASSERT_TRUE(checkpoint.ok());
-  EXPECT_EQ(*checkpoint->ReadSideFile("config.json"), std::nullopt);
+  const auto gguf = Checkpoint::Open(dir.Write("m.gguf", SmallGguf()));
+  ASSERT_TRUE(gguf.ok());
+  EXPECT_EQ(gguf->side_directory(), "");
 }
 
 TEST(Checkpoint, DropsPagesOfItsTensorsOnly) {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/mapped_file.h"
+#include "checkpoint/side_files.h"
 
 namespace hexllm::models {
 namespace {
@@ -36,31 +36,37 @@ Status ApplyOverride(const std::string& text, Json& config) {
   return OkStatus();
 }
 
+Result<Json> ReadConfig(const Checkpoint& checkpoint,
+                        const std::string& config_path) {
+  const std::filesystem::path path =
+      config_path.empty()
+          ? std::filesystem::path(checkpoint.side_directory()) / "config.json"
+          : std::filesystem::path(config_path);
+  const std::string folder =
+      path.has_parent_path() ? path.parent_path().string() : ".";
+  HX_ASSIGN_OR_RETURN(auto json,
+                      ReadSideJson(folder, path.filename().string()));
+  if (!json) {
+    return Error{
+        config_path.empty() ? ErrorCode::kBadInput : ErrorCode::kEnvironment,
+        fmt::format("{}: expected a configuration, found no file; "
+                    "name one with --config",
+                    path.string())};
+  }
+  if (!json->is_object()) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("{}: expected a JSON object, found {}",
+                             path.string(), JsonTypeName(*json))};
+  }
+  return std::move(*json);
+}
+
 Result<Json> LoadConfig(const Checkpoint& checkpoint,
                         const SourceOptions& options) {
-  std::string path = options.config_path;
-  std::string text;
-  if (path.empty()) {
-    path = (std::filesystem::path(checkpoint.path()) / "config.json").string();
-    HX_ASSIGN_OR_RETURN(auto side, checkpoint.ReadSideFile("config.json"));
-    if (!side)
-      return Error{ErrorCode::kBadInput,
-                   fmt::format("{}: expected a config.json beside the weights, "
-                               "found none; name one with --config",
-                               checkpoint.path())};
-    text = std::move(*side);
-  } else {
-    HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-    text = AsText(file.bytes());
+  HX_ASSIGN_OR_RETURN(Json json, ReadConfig(checkpoint, options.config_path));
+  for (const std::string& setting : options.overrides) {
+    HX_RETURN_IF_ERROR(ApplyOverride(setting, json));
   }
-  auto json = ParseJson(text);
-  if (!json.ok()) return std::move(json).error().With(path);
-  if (!json->is_object())
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("{}: expected a JSON object, found {}", path,
-                             JsonTypeName(*json))};
-  for (const std::string& setting : options.overrides)
-    HX_RETURN_IF_ERROR(ApplyOverride(setting, *json));
   return json;
 }
 

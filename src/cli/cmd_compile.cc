@@ -1,0 +1,54 @@
+#include "cli/command.h"
+#include "cli/model_argument.h"
+#include "cli/output.h"
+
+namespace hexllm::cli {
+namespace {
+
+struct Flags {
+  std::string model;
+  std::string out;
+  CompileOptions options;
+  bool quiet = false;
+};
+
+Status Compile(const Flags& flags) {
+  StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
+                                      : StderrProgress::Verbosity::kNormal);
+  return CompileToFile(flags.model, flags.out, flags.options, progress);
+}
+
+}  // namespace
+
+Body AddCompile(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CompileOptions& options = flags->options;
+  app.add_option("model", flags->model,
+                 "Hugging Face folder, safetensors or GGUF file")
+      ->required()
+      ->type_name("MODEL");
+  app.add_option("-o,--output", flags->out, "The artifact to write")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--target", options.target, "What to compile for")
+      ->type_name("cpu");
+  AddModelModeFlag(app, options.mode);
+  app.add_option("--prefill-ar-len", options.prefill_ar_len,
+                 "Tokens of a prompt block (hybrid)")
+      ->type_name("N");
+  app.add_option("--max-context-len", options.max_context_len,
+                 "Longest prompt and answer together")
+      ->type_name("N");
+  AddPrefillLogitsFlag(app, options.prefill_logits);
+  app.add_option("--recipe", options.recipe,
+                 "Quantization recipe; default: the model's")
+      ->type_name("NAME");
+  app.add_option("--dump-ir", options.dump_ir_dir,
+                 "Write the graphs after each pass here, as text")
+      ->type_name("DIR");
+  AddSourceFlags(app, options.source);
+  app.add_flag("-q,--quiet", flags->quiet, "No progress");
+  return [flags] { return Compile(*flags); };
+}
+
+}  // namespace hexllm::cli

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/output_file.h"
+#include "cli/command.h"
+#include "cli/ids_argument.h"
+#include "cli/model_argument.h"
+#include "cli/output.h"
+#include "runtime/session.h"
+
+namespace hexllm::cli {
+namespace {
+
+struct Flags {
+  std::string model;
+  std::string ids;
+  std::string out;
+  std::string stage = "fp";
+  std::optional<int64_t> ar_len;
+  models::SourceOptions source;
+  int threads = 0;
+};
+
+// A safetensors file of one f32 tensor "logits" [T,V], written row by row.
+class LogitsFile {
+ public:
+  static Result<LogitsFile> Create(const std::string& path, size_t rows,
+                                   size_t vocab) {
+    HX_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+    std::string header = fmt::format(
+        R"({{"logits":{{"dtype":"F32","shape":[{},{}],"data_offsets":[0,{}]}}}})",
+        rows, vocab, rows * vocab * sizeof(float));
+    header.resize((header.size() + 7) / 8 * 8, ' ');
+    const uint64_t length = header.size();
+    HX_RETURN_IF_ERROR(file.Write(std::as_bytes(std::span(&length, 1))));
+    HX_RETURN_IF_ERROR(file.Write(AsBytes(header)));
+    return LogitsFile(std::move(file));
+  }
+  Status Add(std::span<const float> row) {
+    return file_.Write(std::as_bytes(row));
+  }
+  Status Commit() { return file_.Commit(); }
+
+ private:
+  explicit LogitsFile(OutputFile file) : file_(std::move(file)) {}
+  OutputFile file_;
+};
+
+// Graphs for exactly this run: step size --ar-len (all of the ids when unset),
+// logits for every row.
+CompileOptions OptionsFor(const Flags& flags, size_t tokens) {
+  const auto count = static_cast<int64_t>(tokens);
+  CompileOptions options{.source = flags.source};
+  options.prefill_ar_len = flags.ar_len.value_or(count);
+  options.max_context_len = std::max(count, *options.prefill_ar_len);
+  options.prefill_logits = LogitsRows::kAll;
+  return options;
+}
+
+Status CheckFlags(const Flags& flags) {
+  if (flags.stage != "fp")
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format(
+            "--stage: expected fp, the only stage of this version, found '{}'",
+            flags.stage)};
+  return OkStatus();
+}
+
+Status Logits(const Flags& flags) {
+  HX_RETURN_IF_ERROR(CheckFlags(flags));
+  HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ParseIds(flags.ids));
+  StderrProgress progress(StderrProgress::Verbosity::kQuiet);
+  HX_ASSIGN_OR_RETURN(
+      auto artifact,
+      OpenOrCompile(flags.model, OptionsFor(flags, ids.size()), progress));
+  HX_ASSIGN_OR_RETURN(const auto engine,
+                      CreateEngineFor(*artifact, flags.threads));
+  SessionOptions options;
+  if (flags.ar_len)
+    options.prompt_step_tokens = static_cast<uint32_t>(*flags.ar_len);
+  HX_ASSIGN_OR_RETURN(const auto session,
+                      Session::Create({artifact, engine.get(), options}));
+  HX_ASSIGN_OR_RETURN(LogitsFile file,
+                      LogitsFile::Create(flags.out, ids.size(),
+                                         artifact->manifest().vocab_size));
+  HX_RETURN_IF_ERROR(session->Logits(
+      ids,
+      [&](uint32_t, std::span<const float> row) { return file.Add(row); }));
+  return file.Commit();
+}
+
+}  // namespace
+
+Body AddLogits(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("model", flags->model,
+                 "An artifact, or a model as for compile")
+      ->required()
+      ->type_name("MODEL|FILE.hxl");
+  app.add_option("--tokens", flags->ids,
+                 "Token ids: 1,2,3 or FILE.safetensors:TENSOR")
+      ->required()
+      ->type_name("IDS");
+  app.add_option("-o,--output", flags->out,
+                 "The safetensors file to write: tensor logits, f32 [T,V]")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--stage", flags->stage, "Which numbers: fp = the float graph")
+      ->type_name("fp");
+  app.add_option("--ar-len", flags->ar_len,
+                 "Tokens a step; default: all (model), the largest (artifact)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N");
+  AddSourceFlags(app, flags->source);
+  AddThreadsFlag(app, flags->threads);
+  return [flags] { return Logits(*flags); };
+}
+
+}  // namespace hexllm::cli

@@ -1,0 +1,199 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "base/output_file.h"
+#include "cli/command.h"
+#include "cli/ids_argument.h"
+#include "cli/model_argument.h"
+#include "cli/output.h"
+#include "runtime/conversation.h"
+#include "runtime/session.h"
+
+namespace hexllm::cli {
+namespace {
+
+struct SamplingFlags {
+  std::optional<float> temperature;
+  std::optional<int32_t> top_k;
+  std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<float> repetition_penalty;
+  uint64_t seed = 0;
+};
+
+struct Flags {
+  std::string model;
+  std::vector<std::string> prompts;
+  std::string system;
+  bool raw = false;
+  std::string ids;
+  bool print_ids = false;
+  bool ignore_eos = false;
+  SamplingFlags sampling;
+  std::optional<uint32_t> max_seq_len;
+  std::optional<uint32_t> max_new_tokens;
+  std::string stats_json;
+  bool quiet = false;
+  CompileOptions compile;
+  int threads = 0;
+};
+
+Status CheckFlags(const Flags& flags) {
+  const auto usage = [](const char* message) {
+    return Error{ErrorCode::kUsage, message};
+  };
+  if (flags.prompts.empty() == flags.ids.empty())
+    return usage("run: expected either -p PROMPT or --tokens IDS");
+  if (flags.print_ids != !flags.ids.empty())
+    return usage("run: --tokens IDS and --ids go together");
+  if (!flags.ids.empty() && (!flags.system.empty() || flags.raw))
+    return usage("run: --system and --raw go with -p, not with --tokens");
+  if (flags.raw && !flags.system.empty())
+    return usage(
+        "run: --raw uses no chat template, so --system has no place in it");
+  return OkStatus();
+}
+
+GenerateOptions OptionsFor(const Flags& flags, const Session& session) {
+  GenerateOptions options = session.DefaultGenerateOptions();
+  const SamplingFlags& sampling = flags.sampling;
+  options.sampler.temperature =
+      sampling.temperature.value_or(options.sampler.temperature);
+  options.sampler.top_k = sampling.top_k.value_or(options.sampler.top_k);
+  options.sampler.top_p = sampling.top_p.value_or(options.sampler.top_p);
+  options.sampler.min_p = sampling.min_p.value_or(options.sampler.min_p);
+  options.sampler.repetition_penalty =
+      sampling.repetition_penalty.value_or(options.sampler.repetition_penalty);
+  options.sampler.seed = sampling.seed;
+  options.max_seq_len = flags.max_seq_len;
+  options.max_new_tokens = flags.max_new_tokens;
+  options.ignore_end_ids = flags.ignore_eos;
+  return options;
+}
+
+Status RunIds(const Flags& flags, Session& session,
+              const GenerateOptions& options) {
+  HX_ASSIGN_OR_RETURN(const std::vector<int32_t> prompt, ParseIds(flags.ids));
+  HX_RETURN_IF_ERROR(session.Prefill(prompt));
+  std::vector<int32_t> made;
+  const auto collect = [&](int32_t id) -> Result<TokenAction> {
+    made.push_back(id);
+    return TokenAction::kContinue;
+  };
+  HX_ASSIGN_OR_RETURN(const GenerateResult result,
+                      session.Generate(options, collect));
+  static_cast<void>(result);
+  return Print(IdsToJson(made) + "\n");
+}
+
+Status RunText(const Flags& flags, Session& session,
+               const GenerateOptions& options) {
+  HX_ASSIGN_OR_RETURN(const auto conversation, Conversation::Create(session));
+  if (!flags.system.empty())
+    HX_RETURN_IF_ERROR(conversation->SetSystem(flags.system));
+  const auto stream = [](std::string_view text) -> Result<TokenAction> {
+    HX_RETURN_IF_ERROR(PrintNow(text));
+    return TokenAction::kContinue;
+  };
+  for (const std::string& prompt : flags.prompts) {
+    HX_ASSIGN_OR_RETURN(const GenerateResult result,
+                        flags.raw
+                            ? conversation->Complete(prompt, options, stream)
+                            : conversation->Chat(prompt, options, stream));
+    HX_RETURN_IF_ERROR(PrintNow("\n"));
+    if (!flags.quiet)
+      fmt::print(stderr, "[{}; {}]\n", FinishReasonName(result.reason),
+                 StatisticsToText(session.statistics()));
+  }
+  return OkStatus();
+}
+
+Status Run(const Flags& flags) {
+  HX_RETURN_IF_ERROR(CheckFlags(flags));
+  StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
+                                      : StderrProgress::Verbosity::kNormal);
+  HX_ASSIGN_OR_RETURN(auto artifact,
+                      OpenOrCompile(flags.model, flags.compile, progress));
+  progress.Finish();
+  HX_ASSIGN_OR_RETURN(const auto engine,
+                      CreateEngineFor(*artifact, flags.threads));
+  HX_ASSIGN_OR_RETURN(const auto session,
+                      Session::Create({artifact, engine.get(), {}}));
+  const GenerateOptions options = OptionsFor(flags, *session);
+  HX_RETURN_IF_ERROR(ValidateSamplerOptions(options.sampler));
+  HX_RETURN_IF_ERROR(flags.ids.empty() ? RunText(flags, *session, options)
+                                       : RunIds(flags, *session, options));
+  if (flags.stats_json.empty()) return OkStatus();
+  return WriteFile(
+      flags.stats_json,
+      AsBytes(DumpJson(StatisticsToJson(session->statistics())) + "\n"));
+}
+
+void AddSamplingFlags(CLI::App& app, SamplingFlags& flags) {
+  app.add_option(
+         "--temperature", flags.temperature,
+         "0 = always the likeliest token; default: the checkpoint's, else 0.8")
+      ->type_name("X");
+  app.add_option("--top-k", flags.top_k, "Draw from the K likeliest; 0 = all")
+      ->type_name("K");
+  app.add_option("--top-p", flags.top_p,
+                 "Draw from the likeliest tokens of this mass")
+      ->type_name("P");
+  app.add_option(
+         "--min-p", flags.min_p,
+         "Drop tokens below this share of the likeliest one's probability")
+      ->type_name("P");
+  app.add_option("--repetition-penalty", flags.repetition_penalty,
+                 "Above 1: make tokens that were there less likely")
+      ->type_name("X");
+  app.add_option("--seed", flags.seed, "Same seed, same answer")
+      ->type_name("S");
+}
+
+}  // namespace
+
+Body AddRun(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_option("model", flags->model,
+                 "An artifact, or a model as for compile")
+      ->required()
+      ->type_name("MODEL|FILE.hxl");
+  app.add_option("-p,--prompt", flags->prompts,
+                 "What to say; again for the next turn")
+      ->type_name("TEXT")
+      ->take_all();
+  app.add_option("--system", flags->system, "The system message")
+      ->type_name("TEXT");
+  app.add_flag("--raw", flags->raw,
+               "Continue the prompts as they stand: no chat template");
+  app.add_option("--tokens", flags->ids,
+                 "Prompt as token ids: 1,2,3 or FILE.safetensors:TENSOR")
+      ->type_name("IDS");
+  app.add_flag("--ids", flags->print_ids, "Print the new ids as a JSON array");
+  app.add_flag("--ignore-eos", flags->ignore_eos,
+               "End tokens do not end the answer");
+  AddSamplingFlags(app, flags->sampling);
+  app.add_option("--max-seq-len", flags->max_seq_len,
+                 "Longest prompt and answer together; default: the context")
+      ->type_name("N");
+  app.add_option("--max-new-tokens", flags->max_new_tokens, "Longest answer")
+      ->type_name("N");
+  app.add_option("--stats-json", flags->stats_json,
+                 "Write times and rates here")
+      ->type_name("FILE");
+  app.add_flag("-q,--quiet", flags->quiet, "No progress and no statistics");
+  AddThreadsFlag(app, flags->threads);
+  AddSourceFlags(app, flags->compile.source);
+  AddModelModeFlag(app, flags->compile.mode);
+  app.add_option("--prefill-ar-len", flags->compile.prefill_ar_len,
+                 "For a model: tokens of a prompt block")
+      ->type_name("N");
+  app.add_option("--max-context-len", flags->compile.max_context_len,
+                 "For a model: the context")
+      ->type_name("N");
+  return [flags] { return Run(*flags); };
+}
+
+}  // namespace hexllm::cli

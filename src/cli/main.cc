@@ -1,0 +1,94 @@
+// The hexllm program: parses the command line, runs one command, prints its
+// error, returns its exit status.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "compile/compiler.h"
+
+namespace hexllm::cli {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"compile", "Compile a model into one artifact file (.hxl)", AddCompile},
+    {"run", "Answer a prompt with an artifact or a model", AddRun},
+    {"logits", "Write the logits of every position of given token ids",
+     AddLogits},
+    {"tokenize", "Text to token ids", AddTokenize},
+    {"detokenize", "Token ids to text", AddDetokenize},
+    {"template", "Render a chat with a model's chat template", AddTemplate},
+    {"inspect", "Describe a checkpoint or an artifact", AddInspect},
+};
+
+constexpr int kExitUsage = static_cast<int>(ErrorCode::kUsage);
+constexpr int kExitBug = 70;
+
+void PrintError(std::string_view message) {
+  fmt::print(stderr, "hexllm: error: {}\n", message);
+}
+
+// CLI11's own message of a parse error, cut to one line.
+std::string OneLine(std::string text) {
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  return text;
+}
+
+int Finish(const Status& status) {
+  if (!status.ok()) {
+    PrintError(status.error().message);
+    return static_cast<int>(status.error().code);
+  }
+  if (const Status flushed = FlushOutput(); !flushed.ok()) {
+    PrintError(flushed.error().message);
+    return static_cast<int>(flushed.error().code);
+  }
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "hexllm: compile language models for CPU and Hexagon NPU, and run them");
+  app.set_version_flag("--version", ProducerName());
+  app.require_subcommand(1);
+  app.option_defaults()->always_capture_default();
+  std::vector<std::pair<CLI::App*, Body>> bodies;
+  for (const Command& command : kCommands) {
+    CLI::App* sub = app.add_subcommand(command.name, command.summary);
+    bodies.emplace_back(sub, command.add(*sub));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {
+    return app.exit(done);  // --help, --version
+  } catch (const CLI::ParseError& error) {
+    PrintError(fmt::format("{}; see hexllm --help", OneLine(error.what())));
+    return kExitUsage;
+  }
+  for (const auto& [sub, body] : bodies) {
+    if (sub->parsed()) return Finish(body());
+  }
+  return kExitUsage;
+}
+
+}  // namespace
+}  // namespace hexllm::cli
+
+int main(int argc, char** argv) {
+  try {
+    return hexllm::cli::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    hexllm::cli::PrintError("out of memory");
+    return static_cast<int>(hexllm::ErrorCode::kEnvironment);
+  } catch (const std::exception& error) {
+    hexllm::cli::PrintError(
+        fmt::format("internal error: {} (please report this)", error.what()));
+    return hexllm::cli::kExitBug;
+  }
+}

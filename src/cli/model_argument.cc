@@ -1,0 +1,77 @@
+#include "cli/model_argument.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "artifact/format.h"
+#include "backend/engines.h"
+
+namespace hexllm::cli {
+
+void AddSourceFlags(CLI::App& app, models::SourceOptions& source) {
+  app.add_option("--config", source.config_path,
+                 "Use this file in place of the checkpoint's config.json")
+      ->type_name("FILE");
+  app.add_option(
+         "--set", source.overrides,
+         "Override one key of config.json; VALUE is JSON or a bare word")
+      ->type_name("KEY=VALUE");
+  app.add_option("--decoder-model", source.decoder_model,
+                 "Name the model where the files cannot")
+      ->type_name("NAME");
+}
+
+void AddModelModeFlag(CLI::App& app, ModelMode& mode) {
+  const std::map<std::string, ModelMode> names = {
+      {"kv", ModelMode::kKv}, {"hybrid", ModelMode::kHybrid}};
+  app.add_option("--model-mode", mode,
+                 "kv: one token a step; hybrid: the prompt in blocks too")
+      ->transform(CLI::Transformer(names).description(""))
+      ->type_name("kv|hybrid")
+      ->default_str("hybrid");
+}
+
+void AddPrefillLogitsFlag(CLI::App& app, LogitsRows& rows) {
+  const std::map<std::string, LogitsRows> names = {{"none", LogitsRows::kNone},
+                                                   {"last", LogitsRows::kLast},
+                                                   {"all", LogitsRows::kAll}};
+  app.add_option("--prefill-logits", rows,
+                 "Rows of the prefill graph that get logits")
+      ->transform(CLI::Transformer(names).description(""))
+      ->type_name("none|last|all")
+      ->default_str("last");
+}
+
+bool IsArtifact(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
+      std::fopen(path.c_str(), "rb"), &std::fclose);
+  std::array<char, artifact::kMagic.size()> head{};
+  return file != nullptr &&
+         std::fread(head.data(), 1, head.size(), file.get()) == head.size() &&
+         head == artifact::kMagic;
+}
+
+Result<std::shared_ptr<const artifact::Artifact>> OpenOrCompile(
+    const std::string& path, const CompileOptions& options,
+    ProgressSink& progress) {
+  if (IsArtifact(path)) return artifact::Artifact::Open(path);
+  return CompileToMemory(path, options, progress);
+}
+
+void AddThreadsFlag(CLI::App& app, int& threads) {
+  app.add_option("-t,--threads", threads,
+                 "Threads of the CPU engine; 0 = one per core")
+      ->check(CLI::Range(0, 1024));
+}
+
+Result<std::unique_ptr<Engine>> CreateEngineFor(
+    const artifact::Artifact& artifact, int threads) {
+  HX_CHECK(!artifact.manifest().graphs.empty());
+  return CreateEngine(artifact.manifest().graphs.front().backend,
+                      {.threads = threads});
+}
+
+}  // namespace hexllm::cli

@@ -1,0 +1,42 @@
+// The MODEL argument that several commands take: an artifact (.hxl), or a
+// checkpoint that is compiled in memory for the occasion; and the flags that
+// say how to read a checkpoint.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "artifact/artifact.h"
+#include "backend/engine.h"
+#include "base/progress.h"
+#include "base/status.h"
+#include "compile/compiler.h"
+
+namespace hexllm::cli {
+
+// --config, --set, --decoder-model.
+void AddSourceFlags(CLI::App& app, models::SourceOptions& source);
+
+// Flags whose text names a value; bad values are usage errors of the parser.
+void AddModelModeFlag(CLI::App& app, ModelMode& mode);
+void AddPrefillLogitsFlag(CLI::App& app, LogitsRows& rows);
+
+// True when `path` is a file that begins like an artifact.
+bool IsArtifact(const std::string& path);
+
+// Opens the artifact at `path`, or compiles the checkpoint there into memory
+// with `options`.
+Result<std::shared_ptr<const artifact::Artifact>> OpenOrCompile(
+    const std::string& path, const CompileOptions& options,
+    ProgressSink& progress);
+
+// -t, --threads of the CPU engine.
+void AddThreadsFlag(CLI::App& app, int& threads);
+
+// The engine for the backend that the artifact's graphs are for.
+Result<std::unique_ptr<Engine>> CreateEngineFor(
+    const artifact::Artifact& artifact, int threads);
+
+}  // namespace hexllm::cli

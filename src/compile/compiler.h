@@ -1,0 +1,59 @@
+// The driver: a checkpoint in, an artifact out, in a file or in memory. Used by
+// cli/ (compile, and run/logits on a checkpoint). Works in the order source ->
+// graphs -> passes -> lowering -> artifact; one step's memory is one tensor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "artifact/artifact.h"
+#include "base/graph_role.h"
+#include "base/progress.h"
+#include "base/status.h"
+#include "models/model_source.h"
+
+namespace hexllm {
+
+// Which graphs a decoder gets. Names are ExecuTorch's --model_mode.
+enum class ModelMode : uint8_t {
+  kKv,      // T = 1 for prompt and answer
+  kHybrid,  // T = prefill_ar_len for the prompt, T = 1 for the answer
+};
+
+inline constexpr int64_t kDefaultContextLen = 1024;
+inline constexpr int64_t kDefaultPrefillArLen = 128;
+
+struct CompileOptions {
+  models::SourceOptions source;
+  std::string target = "cpu";
+  std::string recipe;  // empty = the model's default
+  ModelMode mode = ModelMode::kHybrid;
+  // Unset: kDefaultContextLen and kDefaultPrefillArLen, or less where the model
+  // is shorter.
+  std::optional<int64_t> max_context_len;
+  std::optional<int64_t> prefill_ar_len;
+  LogitsRows prefill_logits = LogitsRows::kLast;
+  std::string dump_ir_dir;  // when not empty: the module before and after each
+                            // pass goes there as text
+};
+
+// Compiles the checkpoint at `model_path` into the file `out_path`, whole or
+// not at all. kUnsupported for a target, recipe or architecture that hexllm
+// lacks; kUsage for lengths that do not fit each other or the model; kBadInput
+// for damaged files; kEnvironment when the disk refuses.
+Status CompileToFile(const std::string& model_path, const std::string& out_path,
+                     const CompileOptions& options, ProgressSink& progress);
+
+// The same without a file: weights stay in the mapped checkpoint, which the
+// artifact keeps alive.
+Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
+    const std::string& model_path, const CompileOptions& options,
+    ProgressSink& progress);
+
+// The text of the version that goes into artifacts: "hexllm 0.1.0".
+std::string ProducerName();
+
+}  // namespace hexllm

@@ -1,0 +1,303 @@
+#include "compile/text_assets.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/mapped_file.h"
+#include "base/quote.h"
+#include "checkpoint/side_files.h"
+#include "compile/end_tokens.h"
+#include "compile/generation_defaults.h"
+#include "text/chat_template_source.h"
+
+namespace hexllm {
+namespace {
+
+// What the files beside the weights say; members are null where there is no
+// such file.
+struct SideFiles {
+  std::optional<Json> config;
+  std::optional<Json> generation;
+  std::optional<Json> tokenizer_config;
+  std::optional<Json> special_tokens_map;
+};
+
+Result<SideFiles> ReadSideFiles(const std::string& folder) {
+  SideFiles files;
+  HX_ASSIGN_OR_RETURN(files.config, ReadSideJson(folder, "config.json"));
+  HX_ASSIGN_OR_RETURN(files.generation,
+                      ReadSideJson(folder, "generation_config.json"));
+  HX_ASSIGN_OR_RETURN(files.tokenizer_config,
+                      ReadSideJson(folder, "tokenizer_config.json"));
+  HX_ASSIGN_OR_RETURN(files.special_tokens_map,
+                      ReadSideJson(folder, "special_tokens_map.json"));
+  return files;
+}
+
+const Json* Pointer(const std::optional<Json>& json) {
+  return json ? &*json : nullptr;
+}
+
+constexpr std::string_view kSpecialNames[] = {
+    "bos_token", "eos_token", "unk_token", "sep_token",
+    "pad_token", "cls_token", "mask_token"};
+
+// "<s>", or {"content": "<s>", ...} as older files have it.
+std::optional<std::string> TokenText(const Json* json, std::string_view name) {
+  const Json* value = json == nullptr ? nullptr : FindMember(*json, name);
+  if (value != nullptr && value->is_object())
+    value = FindMember(*value, "content");
+  if (value == nullptr || !value->is_string()) return std::nullopt;
+  return value->get<std::string>();
+}
+
+std::vector<artifact::NamedText> HfSpecialTokens(const SideFiles& files) {
+  std::vector<artifact::NamedText> tokens;
+  for (const std::string_view name : kSpecialNames) {
+    auto text = TokenText(Pointer(files.tokenizer_config), name);
+    if (!text) text = TokenText(Pointer(files.special_tokens_map), name);
+    if (text) tokens.push_back({std::string(name), std::move(*text)});
+  }
+  return tokens;
+}
+
+Result<std::optional<TokenizerData>> HfTokenizer(const std::string& folder) {
+  HX_ASSIGN_OR_RETURN(const auto text, ReadSideFile(folder, "tokenizer.json"));
+  if (!text) return std::optional<TokenizerData>();
+  auto data = ParseTokenizerJson(*text);
+  if (!data.ok())
+    return std::move(data).error().With(
+        fmt::format("{}/tokenizer.json", folder));
+  return std::optional<TokenizerData>(std::move(*data));
+}
+
+// chat_template.jinja stands above tokenizer_config.json, as in transformers.
+Result<std::optional<std::string>> HfTemplate(const std::string& folder,
+                                              const SideFiles& files) {
+  HX_ASSIGN_OR_RETURN(auto jinja, ReadSideFile(folder, "chat_template.jinja"));
+  if (jinja || !files.tokenizer_config) return jinja;
+  auto text = ChatTemplateFromConfig(*files.tokenizer_config);
+  if (!text.ok())
+    return std::move(text).error().With(
+        fmt::format("{}/tokenizer_config.json", folder));
+  return text;
+}
+
+// Template and special tokens; tokenizer and generation are read separately.
+Result<TextAssets> HfChat(const std::string& folder, const SideFiles& files) {
+  TextAssets assets;
+  HX_ASSIGN_OR_RETURN(assets.chat_template, HfTemplate(folder, files));
+  assets.special_tokens = HfSpecialTokens(files);
+  return assets;
+}
+
+Result<TextAssets> HfAssets(const std::string& folder) {
+  HX_ASSIGN_OR_RETURN(const SideFiles files, ReadSideFiles(folder));
+  HX_ASSIGN_OR_RETURN(TextAssets assets, HfChat(folder, files));
+  HX_ASSIGN_OR_RETURN(assets.tokenizer, HfTokenizer(folder));
+  auto generation =
+      GenerationFromHf(Pointer(files.generation), Pointer(files.config));
+  if (!generation.ok())
+    return std::move(generation)
+        .error()
+        .With(fmt::format(
+            "{}/{}", folder,
+            files.generation ? "generation_config.json" : "config.json"));
+  assets.generation = std::move(*generation);
+  return assets;
+}
+
+constexpr std::string_view kGgufModel = "tokenizer.ggml.model";
+
+template <typename T>
+std::optional<int64_t> AsInt64(const std::optional<T>& value) {
+  return value && *value <= static_cast<uint64_t>(INT32_MAX)
+             ? std::optional<int64_t>(static_cast<int64_t>(*value))
+             : std::nullopt;
+}
+
+Result<std::optional<TokenizerData>> GgufTokenizerData(
+    const GgufMetadata& metadata) {
+  if (!metadata.Has(kGgufModel)) return std::optional<TokenizerData>();
+  GgufTokenizer gguf;
+  HX_ASSIGN_OR_RETURN(gguf.model, metadata.GetString(kGgufModel));
+  HX_ASSIGN_OR_RETURN(const auto pre,
+                      metadata.FindString("tokenizer.ggml.pre"));
+  gguf.pre = pre.value_or("");
+  HX_ASSIGN_OR_RETURN(const std::vector<std::string_view> tokens,
+                      metadata.GetStringArray("tokenizer.ggml.tokens"));
+  HX_ASSIGN_OR_RETURN(const auto wide_types,
+                      metadata.FindIntArray("tokenizer.ggml.token_type"));
+  HX_ASSIGN_OR_RETURN(const auto merges,
+                      metadata.FindStringArray("tokenizer.ggml.merges"));
+  std::vector<int32_t> types;
+  for (const int64_t type : wide_types.value_or(std::vector<int64_t>()))
+    types.push_back(type >= 0 && type <= INT32_MAX ? static_cast<int32_t>(type)
+                                                   : -1);
+  const std::vector<std::string_view> merge_list =
+      merges.value_or(std::vector<std::string_view>());
+  gguf.tokens = tokens;
+  gguf.token_types = types;
+  gguf.merges = merge_list;
+  HX_ASSIGN_OR_RETURN(const auto bos,
+                      metadata.FindUint("tokenizer.ggml.bos_token_id"));
+  HX_ASSIGN_OR_RETURN(const auto eos,
+                      metadata.FindUint("tokenizer.ggml.eos_token_id"));
+  HX_ASSIGN_OR_RETURN(const auto unk,
+                      metadata.FindUint("tokenizer.ggml.unknown_token_id"));
+  gguf.bos_id = AsInt64(bos);
+  gguf.eos_id = AsInt64(eos);
+  gguf.unk_id = AsInt64(unk);
+  HX_ASSIGN_OR_RETURN(gguf.add_bos,
+                      metadata.FindBool("tokenizer.ggml.add_bos_token"));
+  HX_ASSIGN_OR_RETURN(gguf.add_eos,
+                      metadata.FindBool("tokenizer.ggml.add_eos_token"));
+  HX_ASSIGN_OR_RETURN(gguf.add_space_prefix,
+                      metadata.FindBool("tokenizer.ggml.add_space_prefix"));
+  HX_ASSIGN_OR_RETURN(TokenizerData data, TokenizerDataFromGguf(gguf));
+  return std::optional<TokenizerData>(std::move(data));
+}
+
+Result<std::vector<artifact::NamedText>> GgufSpecialTokens(
+    const GgufMetadata& metadata) {
+  constexpr std::pair<std::string_view, std::string_view> kKeys[] = {
+      {"bos_token", "tokenizer.ggml.bos_token_id"},
+      {"eos_token", "tokenizer.ggml.eos_token_id"},
+      {"unk_token", "tokenizer.ggml.unknown_token_id"},
+      {"pad_token", "tokenizer.ggml.padding_token_id"},
+  };
+  std::vector<artifact::NamedText> out;
+  HX_ASSIGN_OR_RETURN(const auto tokens,
+                      metadata.FindStringArray("tokenizer.ggml.tokens"));
+  if (!tokens) return out;
+  for (const auto& [name, key] : kKeys) {
+    HX_ASSIGN_OR_RETURN(const auto id, metadata.FindUint(key));
+    if (!id) continue;
+    if (*id >= tokens->size())
+      return Error{ErrorCode::kBadInput,
+                   fmt::format("'{}': expected an id below {}, found {}", key,
+                               tokens->size(), *id)};
+    out.push_back(
+        {std::string(name), std::string((*tokens)[static_cast<size_t>(*id)])});
+  }
+  return out;
+}
+
+Result<TextAssets> GgufAssets(const GgufMetadata& metadata) {
+  TextAssets assets;
+  HX_ASSIGN_OR_RETURN(assets.tokenizer, GgufTokenizerData(metadata));
+  HX_ASSIGN_OR_RETURN(const auto chat_template,
+                      metadata.FindString("tokenizer.chat_template"));
+  if (chat_template) assets.chat_template = std::string(*chat_template);
+  HX_ASSIGN_OR_RETURN(assets.special_tokens, GgufSpecialTokens(metadata));
+  HX_ASSIGN_OR_RETURN(assets.generation, GenerationFromGguf(metadata));
+  return assets;
+}
+
+Result<TextAssets> AssetsOf(const Checkpoint& checkpoint) {
+  if (checkpoint.format() != CheckpointFormat::kGguf)
+    return HfAssets(checkpoint.side_directory());
+  auto assets = GgufAssets(*checkpoint.gguf());
+  if (!assets.ok()) return std::move(assets).error().With(checkpoint.path());
+  return assets;
+}
+
+// Embedding tables are padded to whole tiles for speed; this is the widest
+// padding that published models use.
+constexpr int64_t kPaddingMultiple = 64;
+constexpr int64_t kMaxPadding = 512;
+
+// One more than the largest id.
+int64_t TokenizerSize(const TokenizerData& data) {
+  auto size = static_cast<int64_t>(data.pieces.size());
+  for (const AddedToken& token : data.added_tokens)
+    size = std::max<int64_t>(size, int64_t{token.id} + 1);
+  return size;
+}
+
+Status CheckVocab(const models::ModelSource& source,
+                  const TokenizerData& data) {
+  const int64_t vocab = source.config.vocab;
+  const int64_t size = TokenizerSize(data);
+  const int64_t padding = vocab - size;
+  if (padding == 0 ||
+      (padding > 0 && padding < kMaxPadding && vocab % kPaddingMultiple == 0))
+    return OkStatus();
+  return Error{
+      ErrorCode::kBadInput,
+      fmt::format("{}: tokenizer: expected {} tokens, the model's vocabulary "
+                  "(or fewer, padded to a multiple of {}), found {}",
+                  source.checkpoint->path(), vocab, kPaddingMultiple, size)};
+}
+
+Status CheckGenerationIds(const models::ModelSource& source,
+                          const artifact::GenerationDefaults& generation) {
+  for (const int32_t id : generation.end_ids) {
+    if (id < source.config.vocab) continue;
+    return Error{
+        ErrorCode::kBadInput,
+        fmt::format("{}: end token: expected an id below the vocabulary size "
+                    "{}, found {}",
+                    source.checkpoint->path(), source.config.vocab, id)};
+  }
+  return OkStatus();
+}
+
+Result<TokenizerData> ReadTokenizerJsonFile(const std::string& path) {
+  HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  auto data = ParseTokenizerJson(AsText(file.bytes()));
+  if (!data.ok()) return std::move(data).error().With(path);
+  return data;
+}
+
+bool IsFolderWith(const std::string& path, std::string_view name) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(std::filesystem::path(path) / name,
+                                          error);
+}
+
+}  // namespace
+
+Result<TextAssets> LoadTextAssets(const models::ModelSource& source) {
+  HX_ASSIGN_OR_RETURN(TextAssets assets, AssetsOf(*source.checkpoint));
+  HX_RETURN_IF_ERROR(CheckGenerationIds(source, assets.generation));
+  if (!assets.tokenizer) return assets;
+  HX_RETURN_IF_ERROR(CheckVocab(source, *assets.tokenizer));
+  HX_RETURN_IF_ERROR(AddTemplateEndTokens(assets));
+  return assets;
+}
+
+Result<TokenizerData> LoadTokenizer(const std::string& path) {
+  if (path.ends_with(".json")) return ReadTokenizerJsonFile(path);
+  if (IsFolderWith(path, "tokenizer.json"))
+    return ReadTokenizerJsonFile(
+        (std::filesystem::path(path) / "tokenizer.json").string());
+  HX_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+  HX_ASSIGN_OR_RETURN(TextAssets assets, AssetsOf(checkpoint));
+  if (!assets.tokenizer)
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format(
+            "{}: expected a tokenizer.json or GGUF tokenizer, found none",
+            path)};
+  return std::move(*assets.tokenizer);
+}
+
+Result<TextAssets> LoadChatTemplate(const std::string& path) {
+  TextAssets assets;
+  if (IsFolderWith(path, "tokenizer_config.json") ||
+      IsFolderWith(path, "chat_template.jinja")) {
+    HX_ASSIGN_OR_RETURN(const SideFiles files, ReadSideFiles(path));
+    HX_ASSIGN_OR_RETURN(assets, HfChat(path, files));
+  } else {
+    HX_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+    HX_ASSIGN_OR_RETURN(assets, AssetsOf(checkpoint));
+  }
+  if (!assets.chat_template)
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: expected a chat template, found none", path)};
+  return assets;
+}
+
+}  // namespace hexllm

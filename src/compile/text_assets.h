@@ -1,0 +1,37 @@
+// What belongs to a model besides its graphs: tokenizer, chat template,
+// defaults of generation. Gathered from the files beside safetensors weights or
+// from GGUF metadata, checked against the model, and put into the artifact.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "artifact/manifest.h"
+#include "base/status.h"
+#include "models/model_source.h"
+#include "text/tokenizer_data.h"
+
+namespace hexllm {
+
+struct TextAssets {
+  std::optional<TokenizerData> tokenizer;    // none: the model serves ids only
+  std::optional<std::string> chat_template;  // Jinja text
+  std::vector<artifact::NamedText>
+      special_tokens;  // what templates call bos_token, eos_token, ...
+  artifact::GenerationDefaults generation;
+};
+
+// Reads everything. kBadInput names file and key; also when tokenizer and
+// vocabulary do not fit together: an id beyond the embedding table, or more
+// rows than ids that padding to a multiple of 64 cannot explain.
+Result<TextAssets> LoadTextAssets(const models::ModelSource& source);
+
+// The tokenizer alone, from a model folder, a GGUF file or a tokenizer.json.
+// kUnsupported when there is none.
+Result<TokenizerData> LoadTokenizer(const std::string& path);
+
+// The chat template and special tokens alone, from a model folder or GGUF file;
+// the rest of the result is empty.
+Result<TextAssets> LoadChatTemplate(const std::string& path);
+
+}  // namespace hexllm
