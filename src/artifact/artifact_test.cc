@@ -58,6 +58,7 @@ TEST(ArtifactTest, CodecKeepsEveryField) {
   EXPECT_EQ(decoded->mask_windows, (std::vector<uint32_t>{0, 4}));
   EXPECT_EQ(decoded->tokenizer_segment, 5u);
   EXPECT_EQ(decoded->chat_template_segment, 6u);
+  EXPECT_EQ(decoded->special_tokens, manifest.special_tokens);
   EXPECT_EQ(decoded->generation.end_ids, (std::vector<int32_t>{2, 10}));
   EXPECT_EQ(decoded->generation.bos_id, 1);
   EXPECT_EQ(decoded->generation.temperature, 0.0f);

@@ -90,6 +90,7 @@ Manifest MakeHead() {
   manifest.layers = kLayers;
   manifest.context_tokens = kContext;
   manifest.mask_windows = {0, 4};
+  manifest.special_tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
   manifest.generation = MakeGeneration();
   return manifest;
 }

@@ -91,8 +91,8 @@ Offset<fb::RopeTable> EncodeRope(flatbuffers::FlatBufferBuilder& fbb,
 
 Offset<fb::NamedText> EncodeNamedText(flatbuffers::FlatBufferBuilder& fbb,
                                       const NamedText& named) {
-  return fb::CreateNamedText(fbb, fbb.CreateString(named.name),
-                             fbb.CreateString(named.text));
+  const auto name = fbb.CreateString(named.name);
+  return fb::CreateNamedText(fbb, name, fbb.CreateString(named.text));
 }
 
 Offset<fb::Generation> EncodeGeneration(flatbuffers::FlatBufferBuilder& fbb,
@@ -233,8 +233,9 @@ Result<RopeTable> DecodeRope(const fb::RopeTable& in) {
 
 Result<NamedText> DecodeNamedText(const fb::NamedText& in) {
   NamedText named;
-  HX_ASSIGN_OR_RETURN(named.name, DecodeString(in.name(), "token name"));
-  HX_ASSIGN_OR_RETURN(named.text, DecodeString(in.text(), "token text"));
+  HX_ASSIGN_OR_RETURN(named.name,
+                      DecodeString(in.name(), "special token's name"));
+  HX_ASSIGN_OR_RETURN(named.text, DecodeString(in.text(), "special token"));
   return named;
 }
 

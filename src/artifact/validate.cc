@@ -135,6 +135,20 @@ Status ValidateGeneration(const Manifest& manifest) {
       generation.repetition_penalty);
 }
 
+Status ValidateSpecialTokens(const Manifest& manifest) {
+  std::set<std::string_view> names;
+  for (const NamedText& token : manifest.special_tokens) {
+    if (token.name.empty() || !names.insert(token.name).second) {
+      return Invalid(
+          fmt::format("special token {}: the name is empty or used twice",
+                      Quoted(token.name)));
+    }
+    HX_RETURN_IF_ERROR(ValidateText("special token's name", token.name));
+    HX_RETURN_IF_ERROR(ValidateText("special token", token.text));
+  }
+  return OkStatus();
+}
+
 Status ValidateTextSegments(const Manifest& manifest) {
   if (manifest.tokenizer_segment) {
     HX_RETURN_IF_ERROR(ValidateReference(manifest, *manifest.tokenizer_segment,
@@ -220,6 +234,7 @@ Status ValidateManifest(const Manifest& manifest) {
     HX_RETURN_IF_ERROR(ValidateRopeTable(manifest, i));
   }
   HX_RETURN_IF_ERROR(ValidateTextSegments(manifest));
+  HX_RETURN_IF_ERROR(ValidateSpecialTokens(manifest));
   HX_RETURN_IF_ERROR(ValidateGeneration(manifest));
   for (const GraphEntry& graph : manifest.graphs) {
     Status status = ValidateGraph(manifest, graph);
