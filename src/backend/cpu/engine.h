@@ -1,10 +1,11 @@
-// The CPU engine: runs the plans that cpu/lower.h makes, in fp32 arithmetic over weights as stored.
-// A row's result does not depend on T, on the number of threads, on the instruction set, or on its neighbours.
+// The CPU engine: runs the plans that cpu/lower.h makes, in fp32 arithmetic
+// over weights as stored. A row's result does not depend on T, on the number of
+// threads, on the instruction set, or on its neighbours.
 #pragma once
 
 #include <memory>
 #include <optional>
-#include <string>
+#include <string_view>
 
 #include "backend/engine.h"
 #include "base/status.h"
@@ -14,11 +15,15 @@ namespace hexllm::cpu {
 // Instruction sets with kernels of their own. Stored nowhere.
 enum class Isa : uint8_t { kScalar, kAvx2, kAvx512, kNeon };
 
+std::string_view IsaName(Isa isa);  // "avx2"
+
 struct EngineOptions {
-  int threads = 0;           // 0 = one per physical core this process may use
-  std::optional<Isa> isa;    // for tests; kUnsupported when this CPU lacks it. Unset = the best one
+  int threads = 0;  // 0 = one per physical core this process may use
+  std::optional<Isa> isa = {};  // for tests; unset = the best one
 };
 
+// kUsage for a number of threads that makes no sense, kUnsupported when this
+// CPU lacks `isa`. Graphs may outlive the engine that loaded them.
 Result<std::unique_ptr<Engine>> CreateEngine(const EngineOptions& options);
 
 }  // namespace hexllm::cpu

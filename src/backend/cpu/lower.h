@@ -11,10 +11,13 @@
 
 namespace hexllm::cpu {
 
-// Writes the weights (each constant once, shared by all graphs) and one plan per graph to `sink`, and returns the
-// manifest entries of the graphs in module order. Weights go through unchanged (rows put in order); those that need no
+// Writes the weights (each constant once, shared by all graphs) and one plan
+// per graph to `sink`, and returns the manifest entries of the graphs in module
+// order. Weights go through unchanged (rows put in order); those that need no
 // reordering are handed over as views of the checkpoint (Lifetime::kArtifact).
 // kUnsupported names graph, node and reason.
-Result<std::vector<artifact::GraphEntry>> Lower(const ir::Module& module, artifact::SegmentSink& sink, ProgressSink& progress);
+Result<std::vector<artifact::GraphEntry>> Lower(const ir::Module& module,
+                                                artifact::SegmentSink& sink,
+                                                ProgressSink& progress);
 
 }  // namespace hexllm::cpu

@@ -1,0 +1,231 @@
+#include "backend/cpu/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "backend/cpu/engine_load.h"
+#include "backend/cpu/engine_memory.h"
+#include "backend/cpu/engine_ops.h"
+#include "backend/cpu/kernels/kernels.h"
+#include "base/check.h"
+#include "base/thread_pool.h"
+
+namespace hexllm::cpu {
+namespace {
+
+using artifact::Artifact;
+using artifact::GraphEntry;
+using artifact::IoSpec;
+
+constexpr int kMaxThreads = 1024;
+// Parts of scratch start on cache lines.
+constexpr int64_t kScratchAlignFloats = 16;
+
+// What the graphs of one engine share.
+struct Shared {
+  Shared(int threads, const KernelTable& table)
+      : pool(threads), kernels(table) {}
+
+  ThreadPool pool;
+  const KernelTable& kernels;
+};
+
+class CpuGraph final : public ExecutableGraph {
+ public:
+  CpuGraph(std::shared_ptr<const Artifact> artifact, size_t index,
+           std::shared_ptr<Shared> shared)
+      : artifact_(std::move(artifact)),
+        entry_(artifact_->manifest().graphs[index]),
+        shared_(std::move(shared)),
+        inputs_(entry_.inputs.size()),
+        outputs_(entry_.outputs.size()) {}
+
+  Status Init(size_t index);
+  const GraphEntry& entry() const override { return entry_; }
+  Status Bind(IoDirection direction, size_t index,
+              std::span<std::byte> memory) override;
+  Status Execute(StepRows rows) override;
+
+ private:
+  // Memory of one input or output; empty spans of empty tensors are bound too.
+  struct Bound {
+    std::span<std::byte> memory;
+    bool bound = false;
+  };
+  Status CheckReady(StepRows rows) const;
+  Status CheckTokens(const TokenCheck& check, int64_t begin) const;
+
+  std::shared_ptr<const Artifact> artifact_;
+  const GraphEntry& entry_;
+  std::shared_ptr<Shared> shared_;
+  Program program_;
+  Buffer scratch_;
+  int64_t scratch_stride_ = 0;
+  std::vector<Bound> inputs_;
+  std::vector<Bound> outputs_;
+};
+
+Status CpuGraph::Init(size_t index) {
+  HX_ASSIGN_OR_RETURN(program_,
+                      LoadProgram(*artifact_, index, shared_->kernels));
+  scratch_stride_ = (program_.scratch_floats + kScratchAlignFloats - 1) /
+                    kScratchAlignFloats * kScratchAlignFloats;
+  const auto bytes =
+      StorageBytes(DType::kF32, {shared_->pool.threads(), scratch_stride_});
+  HX_CHECK(bytes.has_value());
+  HX_ASSIGN_OR_RETURN(scratch_, AllocateBuffer(*bytes));
+  return OkStatus();
+}
+
+Status CpuGraph::Bind(IoDirection direction, size_t index,
+                      std::span<std::byte> memory) {
+  const bool input = direction == IoDirection::kInput;
+  const std::vector<IoSpec>& specs = input ? entry_.inputs : entry_.outputs;
+  if (index >= specs.size()) {
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("graph '{}' has {} {}, there is no number {}", entry_.name,
+                    specs.size(), input ? "inputs" : "outputs", index)};
+  }
+  const IoSpec& spec = specs[index];
+  const auto bytes = StorageBytes(spec.dtype, spec.shape);
+  const auto address = reinterpret_cast<uintptr_t>(memory.data());
+  if (!bytes || memory.size() != *bytes || address % kBufferAlignment != 0) {
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("graph '{}': {} needs {} bytes at a multiple of "
+                    "{}, found {} bytes at {:#x}",
+                    entry_.name, RoleToString(spec.role), bytes.value_or(0),
+                    kBufferAlignment, memory.size(), address)};
+  }
+  (input ? inputs_ : outputs_)[index] = {.memory = memory, .bound = true};
+  const auto& slots =
+      (input ? program_.input_slots : program_.output_slots)[index];
+  for (const IoSlot& slot : slots) {
+    program_.steps[slot.step].at[slot.slot] = memory.data();
+  }
+  return OkStatus();
+}
+
+Status CpuGraph::CheckReady(StepRows rows) const {
+  if (rows.begin >= entry_.step_tokens) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("graph '{}' has {} rows, none from row {} on",
+                             entry_.name, entry_.step_tokens, rows.begin)};
+  }
+  const auto unbound = [](const Bound& io) { return !io.bound; };
+  const auto input = std::find_if(inputs_.begin(), inputs_.end(), unbound);
+  const auto output = std::find_if(outputs_.begin(), outputs_.end(), unbound);
+  if (input == inputs_.end() && output == outputs_.end()) return OkStatus();
+  const IoSpec& spec =
+      input != inputs_.end()
+          ? entry_.inputs[static_cast<size_t>(input - inputs_.begin())]
+          : entry_.outputs[static_cast<size_t>(output - outputs_.begin())];
+  return Error{ErrorCode::kUsage,
+               fmt::format("graph '{}': {} has no memory bound", entry_.name,
+                           RoleToString(spec.role))};
+}
+
+Status CpuGraph::CheckTokens(const TokenCheck& check, int64_t begin) const {
+  const auto* ids =
+      reinterpret_cast<const int32_t*>(inputs_[check.input].memory.data());
+  const int64_t padding = begin - check.rows.first;
+  for (int64_t r = std::clamp<int64_t>(padding, 0, check.rows.count);
+       r < check.rows.count; ++r) {
+    if (ids[r] >= 0 && ids[r] < check.vocab) continue;
+    return Error{ErrorCode::kUsage,
+                 fmt::format("token id {} of row {}: expected 0 to {}", ids[r],
+                             r, check.vocab - 1)};
+  }
+  return OkStatus();
+}
+
+Status CpuGraph::Execute(StepRows rows) {
+  HX_RETURN_IF_ERROR(CheckReady(rows));
+  for (const TokenCheck& check : program_.token_checks) {
+    HX_RETURN_IF_ERROR(CheckTokens(check, rows.begin));
+  }
+  const RunContext context{
+      .pool = shared_->pool,
+      .kernels = shared_->kernels,
+      .scratch = reinterpret_cast<float*>(scratch_.bytes().data()),
+      .scratch_stride = scratch_stride_,
+      .begin = rows.begin};
+  for (const Step& step : program_.steps) step.run(step, context);
+  return OkStatus();
+}
+
+class CpuEngine final : public Engine {
+ public:
+  CpuEngine(int threads, const KernelTable& kernels)
+      : shared_(std::make_shared<Shared>(threads, kernels)) {}
+
+  std::string_view name() const override { return "cpu"; }
+  Result<Buffer> Allocate(size_t bytes) override {
+    return AllocateBuffer(bytes);
+  }
+  Result<std::unique_ptr<ExecutableGraph>> Load(
+      std::shared_ptr<const Artifact> artifact, size_t index) override;
+
+ private:
+  std::shared_ptr<Shared> shared_;
+};
+
+Result<std::unique_ptr<ExecutableGraph>> CpuEngine::Load(
+    std::shared_ptr<const Artifact> artifact, size_t index) {
+  const std::vector<GraphEntry>& graphs = artifact->manifest().graphs;
+  if (index >= graphs.size()) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{} has {} graphs, there is no number {}",
+                             artifact->path(), graphs.size(), index)};
+  }
+  if (graphs[index].backend != name()) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: graph '{}' is for backend '{}', this is the "
+                             "CPU",
+                             artifact->path(), graphs[index].name,
+                             graphs[index].backend)};
+  }
+  auto graph = std::make_unique<CpuGraph>(std::move(artifact), index, shared_);
+  HX_RETURN_IF_ERROR(graph->Init(index));
+  return std::unique_ptr<ExecutableGraph>(std::move(graph));
+}
+
+}  // namespace
+
+std::string_view IsaName(Isa isa) {
+  switch (isa) {
+    case Isa::kScalar:
+      return "scalar";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kAvx512:
+      return "avx512";
+    case Isa::kNeon:
+      return "neon";
+  }
+  return "unknown";
+}
+
+Result<std::unique_ptr<Engine>> CreateEngine(const EngineOptions& options) {
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("threads: expected 0 (one per core) to {}, found "
+                             "{}",
+                             kMaxThreads, options.threads)};
+  }
+  const KernelTable* kernels =
+      options.isa ? FindKernels(*options.isa) : &BestKernels();
+  if (kernels == nullptr) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("this CPU or this build has no {} kernels",
+                             IsaName(*options.isa))};
+  }
+  const int threads = options.threads > 0 ? options.threads : PhysicalCores();
+  return std::unique_ptr<Engine>(
+      std::make_unique<CpuEngine>(std::min(threads, kMaxThreads), *kernels));
+}
+
+}  // namespace hexllm::cpu

@@ -1,0 +1,26 @@
+// The backends by name: how cli/ and compile/ make the engine that an artifact
+// asks for.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "backend/engine.h"
+#include "base/status.h"
+
+namespace hexllm {
+
+// Options that every backend takes.
+struct BackendOptions {
+  int threads = 0;  // on the CPU; 0 = one per physical core
+};
+
+// Names that CreateEngine takes.
+std::span<const std::string_view> BackendNames();
+
+// kUnsupported for a name that this build has no backend for.
+Result<std::unique_ptr<Engine>> CreateEngine(std::string_view backend,
+                                             const BackendOptions& options);
+
+}  // namespace hexllm
