@@ -3,6 +3,7 @@
 #include <flatbuffers/flatbuffers.h>
 #include <fmt/format.h>
 
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -175,7 +176,12 @@ Result<IoSpec> DecodeIo(const fb::Io& in) {
     return Malformed(fmt::format("shape: expected at most {} axes, found {}",
                                  kMaxRank, in.shape()->size()));
   }
-  io.shape.assign(in.shape()->begin(), in.shape()->end());
+  // The verifier lets elements of 8 bytes stand at any multiple of 4.
+  io.shape.resize(in.shape()->size());
+  if (!io.shape.empty()) {
+    std::memcpy(io.shape.data(), in.shape()->Data(),
+                io.shape.size() * sizeof(int64_t));
+  }
   if (in.encoding() != nullptr) {
     io.encoding = IoEncoding{.scale = in.encoding()->scale(),
                              .zero_point = in.encoding()->zero_point()};
