@@ -55,14 +55,16 @@ Status Axes::Match(const TensorSpec& spec, const TensorType& type) {
   if (!rank_fits || !Accepts(spec.elem, type.dtype)) {
     return Mismatch(spec, type);
   }
+  std::array<int64_t, 128> sizes = sizes_;
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t size = type.shape[rank - axes.size() + i];
-    int64_t& bound = sizes_[static_cast<size_t>(axes[i])];
+    int64_t& bound = sizes[static_cast<size_t>(axes[i])];
     if (size < MinSize(axes[i]) || (bound != kFree && bound != size)) {
       return Mismatch(spec, type);
     }
     bound = size;
   }
+  sizes_ = sizes;
   return OkStatus();
 }
 

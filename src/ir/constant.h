@@ -23,12 +23,12 @@ struct Constant {
   TensorType type;
   // Storage as it lies in the file: whole rows. Borrowed, unless `owned` is set
   // and holds it.
-  ByteSpan bytes;
-  std::shared_ptr<const std::string> owned;
+  ByteSpan bytes = {};
+  std::shared_ptr<const std::string> owned = {};
   // Row i of the constant is stored row rows[i]; empty = as stored. This is
   // where interleaved RoPE layouts, fused qkv tensors and the like are put
   // right, once.
-  std::vector<int64_t> rows;
+  std::vector<int64_t> rows = {};
 };
 
 int64_t NumRows(const Constant& constant);

@@ -69,7 +69,7 @@ class Run {
 HostTensor ReadConstant(const Constant& constant) {
   const int64_t rows = NumRows(constant);
   const auto width = static_cast<size_t>(RowElems(constant));
-  HostTensor out{.type = constant.type, .floats = {}, .ints = {}};
+  HostTensor out{.type = constant.type};
   out.floats.resize(static_cast<size_t>(rows) * width);
   for (int64_t row = 0; row < rows; ++row) {
     ReadRow(

@@ -58,8 +58,8 @@ using Attrs = std::vector<Attr>;
 // ones.
 struct HostTensor {
   TensorType type;
-  std::vector<float> floats;
-  std::vector<int64_t> ints;
+  std::vector<float> floats = {};
+  std::vector<int64_t> ints = {};
 };
 
 // What an op's functions see of a node.

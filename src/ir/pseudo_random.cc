@@ -88,8 +88,7 @@ std::optional<uint64_t> RowSize(const TensorType& type) {
   if (!IsFloatLike(type.dtype)) return std::nullopt;
   const auto total = StorageBytes(type.dtype, type.shape);
   if (!total || *total == 0) return std::nullopt;
-  const Constant shape_only{
-      .name = {}, .type = type, .bytes = {}, .owned = {}, .rows = {}};
+  const Constant shape_only{.name = {}, .type = type};
   return StorageBytes(type.dtype, {RowElems(shape_only)});
 }
 
@@ -123,11 +122,7 @@ std::optional<uint64_t> RandomConstantBytes(const TensorType& type) {
 Constant MakeRandomConstant(std::string name, TensorType type) {
   const auto size = RandomConstantBytes(type);
   HX_CHECK(size.has_value());
-  Constant constant{.name = std::move(name),
-                    .type = std::move(type),
-                    .bytes = {},
-                    .owned = {},
-                    .rows = {}};
+  Constant constant{.name = std::move(name), .type = std::move(type)};
   const PseudoRandom random(constant.name);
   constant.owned = std::make_shared<const std::string>(
       MakeBytes(constant.type.dtype, *size, random));

@@ -35,8 +35,8 @@ struct TensorType {
 struct Encoding {
   int32_t axis = -1;
   int32_t block = 0;
-  std::vector<float> scales;
-  std::vector<int32_t> zero_points;  // empty = all 0 (symmetric)
+  std::vector<float> scales = {};
+  std::vector<int32_t> zero_points = {};  // empty = all 0 (symmetric)
   bool operator==(const Encoding&) const = default;
 };
 

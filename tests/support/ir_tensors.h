@@ -20,9 +20,7 @@ inline ir::TensorType F32Type(Shape shape) {
 }
 
 inline ir::HostTensor F32(Shape shape, std::vector<float> values) {
-  return {.type = F32Type(std::move(shape)),
-          .floats = std::move(values),
-          .ints = {}};
+  return {.type = F32Type(std::move(shape)), .floats = std::move(values)};
 }
 
 inline ir::HostTensor I32(Shape shape, std::vector<int64_t> values) {

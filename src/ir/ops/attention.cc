@@ -126,7 +126,7 @@ HostTensor InterpretAttention(const OpContext& context,
   const KvPart fresh{.k = inputs[3]->floats.data(),
                      .v = inputs[4]->floats.data(),
                      .columns = steps};
-  HostTensor out{.type = output, .floats = {}, .ints = {}};
+  HostTensor out{.type = output};
   for (size_t t = 0; t < steps; ++t) {
     for (size_t h = 0; h < heads; ++h) {
       const QueryRow row{

@@ -33,7 +33,7 @@ inline Result<TensorType> InferBinary(const OpContext& context) {
 // out[i] = f(x[i]), f in double, rounded to float once.
 template <typename F>
 HostTensor MapElements(const HostTensor& x, const TensorType& output, F f) {
-  HostTensor out{.type = output, .floats = {}, .ints = {}};
+  HostTensor out{.type = output};
   out.floats.reserve(x.floats.size());
   for (const float value : x.floats)
     out.floats.push_back(static_cast<float>(f(static_cast<double>(value))));
@@ -43,7 +43,7 @@ HostTensor MapElements(const HostTensor& x, const TensorType& output, F f) {
 // out[i] = f(a[i], b[i]), f in double, rounded to float once.
 template <typename F>
 HostTensor MapPairs(const HostTensor& a, const HostTensor& b, F f) {
-  HostTensor out{.type = a.type, .floats = {}, .ints = {}};
+  HostTensor out{.type = a.type};
   out.floats.reserve(a.floats.size());
   for (size_t i = 0; i < a.floats.size(); ++i) {
     out.floats.push_back(static_cast<float>(

@@ -22,7 +22,7 @@ HostTensor InterpretEmbedding(const OpContext&,
   const HostTensor& table = *inputs[1];
   const int64_t rows = table.type.shape[0];
   const int64_t width = table.type.shape[1];
-  HostTensor out{.type = output, .floats = {}, .ints = {}};
+  HostTensor out{.type = output};
   for (const int64_t token : inputs[0]->ints) {
     HX_CHECK(token >= 0 && token < rows);
     const auto row = table.floats.begin() + token * width;

@@ -21,7 +21,7 @@ HostTensor InterpretLinear(const OpContext&,
   const auto rows = static_cast<size_t>(output.shape[0]);
   const auto width_out = static_cast<size_t>(output.shape[1]);
   const auto width_in = static_cast<size_t>(x.type.shape[1]);
-  HostTensor out{.type = output, .floats = {}, .ints = {}};
+  HostTensor out{.type = output};
   out.floats.reserve(rows * width_out);
   for (size_t t = 0; t < rows; ++t) {
     for (size_t n = 0; n < width_out; ++n) {

@@ -22,7 +22,7 @@ Result<TensorType> InferReshape(const OpContext& context) {
 HostTensor InterpretReshape(const OpContext&,
                             std::span<const HostTensor* const> inputs,
                             const TensorType& output) {
-  return {.type = output, .floats = inputs[0]->floats, .ints = {}};
+  return {.type = output, .floats = inputs[0]->floats};
 }
 
 }  // namespace hexllm::ir

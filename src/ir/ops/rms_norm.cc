@@ -26,7 +26,7 @@ HostTensor InterpretRmsNorm(const OpContext& context,
   const std::vector<float>& w = inputs[1]->floats;
   const double eps = FloatAttr(context.attrs, AttrName::kEps);
   const double offset = FloatAttr(context.attrs, AttrName::kWeightOffset);
-  HostTensor out{.type = output, .floats = x.floats, .ints = {}};
+  HostTensor out{.type = output, .floats = x.floats};
   for (size_t row = 0; row < x.floats.size(); row += w.size()) {
     double squares = 0;
     for (size_t i = 0; i < w.size(); ++i) {

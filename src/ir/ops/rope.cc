@@ -28,7 +28,7 @@ HostTensor InterpretRope(const OpContext&,
   const auto heads = static_cast<size_t>(output.shape[1]);
   const auto head_dim = static_cast<size_t>(output.shape[2]);
   const auto half = static_cast<size_t>(inputs[1]->type.shape[1]);
-  HostTensor out{.type = output, .floats = x, .ints = {}};
+  HostTensor out{.type = output, .floats = x};
   for (size_t row = 0; row * head_dim < x.size(); ++row) {
     const size_t t = row / heads;
     for (size_t i = 0; i < half; ++i) {

@@ -30,8 +30,7 @@ HostTensor InterpretSliceRows(const OpContext& context,
   const auto first =
       x.floats.begin() + IntAttr(context.attrs, AttrName::kBegin) * row;
   return {.type = output,
-          .floats = std::vector<float>(first, first + output.shape[0] * row),
-          .ints = {}};
+          .floats = std::vector<float>(first, first + output.shape[0] * row)};
 }
 
 }  // namespace hexllm::ir

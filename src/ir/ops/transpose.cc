@@ -39,7 +39,7 @@ HostTensor InterpretTranspose(const OpContext& context,
   std::vector<size_t> in_strides(rank, 1);
   for (size_t i = rank; i-- > 1;)
     in_strides[i - 1] = in_strides[i] * static_cast<size_t>(x.type.shape[i]);
-  HostTensor out{.type = output, .floats = {}, .ints = {}};
+  HostTensor out{.type = output};
   out.floats.reserve(x.floats.size());
   std::vector<size_t> at(rank, 0);  // index in the output
   for (size_t n = 0; n < x.floats.size(); ++n) {
