@@ -27,17 +27,17 @@ inline constexpr int64_t kDefaultContextLen = 1024;
 inline constexpr int64_t kDefaultPrefillArLen = 128;
 
 struct CompileOptions {
-  models::SourceOptions source;
+  models::SourceOptions source = {};
   std::string target = "cpu";
-  std::string recipe;  // empty = the model's default
+  std::string recipe = {};  // empty = the model's default
   ModelMode mode = ModelMode::kHybrid;
   // Unset: kDefaultContextLen and kDefaultPrefillArLen, or less where the model
   // is shorter.
-  std::optional<int64_t> max_context_len;
-  std::optional<int64_t> prefill_ar_len;
+  std::optional<int64_t> max_context_len = {};
+  std::optional<int64_t> prefill_ar_len = {};
   LogitsRows prefill_logits = LogitsRows::kLast;
-  std::string dump_ir_dir;  // when not empty: the module before and after each
-                            // pass goes there as text
+  std::string dump_ir_dir = {};  // when not empty: the module before and after
+                                 // each pass goes there as text
 };
 
 // Compiles the checkpoint at `model_path` into the file `out_path`, whole or

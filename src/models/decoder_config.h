@@ -25,7 +25,7 @@ struct RopeConfig {
   int64_t original_positions = 0;  // kLlama3
   // Divides frequency i when not empty [R/2]: GGUF's rope_freqs tensor, which
   // holds the scaling in finished form.
-  std::vector<float> freq_divisors;
+  std::vector<float> freq_divisors = {};
 };
 
 enum class HiddenActivation { kSilu, kGeluTanh, kGeluErf };

@@ -17,11 +17,11 @@ namespace hexllm::models {
 
 // What the user may say beside the path.
 struct SourceOptions {
-  std::string config_path;             // replaces config.json when not empty
-  std::vector<std::string> overrides;  // "KEY=VALUE" on top of config.json
-                                       // (VALUE is JSON, or a bare string)
-  std::string decoder_model;  // names the model where the files cannot; empty =
-                              // by the files
+  std::string config_path = {};  // replaces config.json when not empty
+  std::vector<std::string> overrides = {};  // "KEY=VALUE" on top of config.json
+                                            // (VALUE is JSON, or a bare string)
+  std::string decoder_model = {};  // names the model where the files cannot;
+                                   // empty = by the files
 };
 
 // Owns the checkpoint; constants made from it point into it. Immutable.

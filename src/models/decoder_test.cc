@@ -1,0 +1,247 @@
+#include "models/decoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/interpret.h"
+#include "ir/verify.h"
+#include "models/model_source.h"
+#include "tests/support/tiny_llama.h"
+
+namespace hexllm::models {
+namespace {
+
+using ::hexllm::testing::TempDir;
+using ::hexllm::testing::TinyLlama;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr GraphRequest kPrefill = {GraphKind::kPrefill, 4, 4, LogitsRows::kAll};
+constexpr GraphRequest kStep = {GraphKind::kKv, 1, 8, LogitsRows::kAll};
+
+Result<ir::Module> BuildFrom(const std::string& path,
+                             std::vector<GraphRequest> requests,
+                             SourceOptions options = {}) {
+  HX_ASSIGN_OR_RETURN(const ModelSource source, OpenModel(path, options));
+  return BuildDecoder(source, requests);
+}
+
+// The error of building a folder; fails the test when there is none.
+Error FolderError(const TinyLlama& model, SourceOptions options = {}) {
+  const TempDir dir;
+  model.WriteFolder(dir);
+  auto built = BuildFrom(dir.path(), {kPrefill}, std::move(options));
+  EXPECT_FALSE(built.ok());
+  return built.ok() ? Error{ErrorCode::kUsage, ""} : built.error();
+}
+
+// Logits of tokens 3, 9, 27, 14 in one step from nothing.
+std::vector<float> LogitsOf(const std::string& path) {
+  auto source = OpenModel(path, {});
+  EXPECT_TRUE(source.ok()) << source.error().message;
+  if (!source.ok()) return {};
+  auto module = BuildDecoder(*source, std::vector<GraphRequest>{kPrefill});
+  EXPECT_TRUE(module.ok()) << module.error().message;
+  if (!module.ok()) return {};
+  const ir::Graph& graph = module->graphs[0];
+  std::vector<ir::HostTensor> inputs;
+  for (const ir::GraphIo& io : graph.inputs) {
+    ir::HostTensor tensor{graph.type(io.value), {}, {}};
+    const auto count = static_cast<size_t>(*NumElements(tensor.type.shape));
+    if (io.role.kind == RoleKind::kToken) {
+      tensor.ints = {3, 9, 27, 14};
+    } else if (io.role.kind == RoleKind::kRopeCos) {
+      tensor.floats.assign(count, 0.6f);
+    } else if (io.role.kind == RoleKind::kRopeSin) {
+      tensor.floats.assign(count, 0.8f);
+      tensor.floats[2] = -0.8f;  // rows differ, so that the rotation matters
+    } else {
+      tensor.floats.assign(count, 0.0f);
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return ir::Interpret(*module, graph, inputs)[0].floats;
+}
+
+TEST(Decoder, BuildsVerifiedGraphsThatShareWeights) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  const auto source = OpenModel(dir.path(), {});
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  const auto module =
+      BuildDecoder(*source, std::vector<GraphRequest>{kPrefill, kStep});
+  ASSERT_TRUE(module.ok()) << module.error().message;
+  EXPECT_TRUE(ir::Verify(*module).ok());
+  ASSERT_EQ(module->graphs.size(), 2u);
+  EXPECT_EQ(module->graphs[0].name, "prefill_4");
+  EXPECT_EQ(module->graphs[1].name, "kv");
+  // 9 per layer, the table (tied) and the last norm: nothing is bound twice.
+  EXPECT_EQ(module->constants.size(), 2u * 9u + 2u);
+}
+
+TEST(Decoder, LogitsRowsFollowTheRequest) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  const auto source = OpenModel(dir.path(), {});
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  const auto module = BuildDecoder(
+      *source, std::vector<GraphRequest>{
+                   {GraphKind::kPrefill, 4, 8, LogitsRows::kLast},
+                   {GraphKind::kPrefill, 2, 8, LogitsRows::kNone}});
+  ASSERT_TRUE(module.ok()) << module.error().message;
+  const ir::Graph& last = module->graphs[0];
+  const ir::ValueId logits = last.FindIo({RoleKind::kLogits});
+  ASSERT_TRUE(logits.valid());
+  EXPECT_EQ(last.type(logits).shape, (Shape{1, 32}));
+  EXPECT_FALSE(module->graphs[1].FindIo({RoleKind::kLogits}).valid());
+}
+
+TEST(Decoder, GgufAndSafetensorsGiveTheSameLogits) {
+  const TempDir folder;
+  const TempDir gguf;
+  const TinyLlama model;
+  model.WriteFolder(folder);
+  const auto from_folder = LogitsOf(folder.path());
+  const auto from_gguf = LogitsOf(gguf.Write("model.gguf", model.BuildGguf()));
+  ASSERT_EQ(from_folder.size(), 4u * 32u);
+  ASSERT_EQ(from_gguf.size(), from_folder.size());
+  for (size_t i = 0; i < from_folder.size(); ++i)
+    EXPECT_FLOAT_EQ(from_folder[i], from_gguf[i]) << i;
+}
+
+TEST(Decoder, NamesAMissingTensor) {
+  TinyLlama model;
+  model.tensors.erase("model.layers.1.mlp.up_proj.weight");
+  const Error error = FolderError(model);
+  EXPECT_EQ(error.code, ErrorCode::kBadInput);
+  EXPECT_THAT(
+      error.message,
+      AllOf(HasSubstr("'model.layers.1.mlp.up_proj.weight'"),
+            HasSubstr("expected shape [24,16]"), HasSubstr("no such tensor")));
+}
+
+TEST(Decoder, NamesAMisshapenTensor) {
+  TinyLlama model;
+  model.Add("model.layers.0.self_attn.k_proj.weight", {4, 16});
+  const Error error = FolderError(model);
+  EXPECT_EQ(error.code, ErrorCode::kBadInput);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("k_proj.weight"),
+                                   HasSubstr("expected shape [8,16]"),
+                                   HasSubstr("found [4,16]")));
+}
+
+TEST(Decoder, NamesAnExtraTensor) {
+  TinyLlama model;
+  model.Add("model.layers.2.mlp.up_proj.weight", {24, 16});
+  const Error error = FolderError(model);
+  EXPECT_EQ(error.code, ErrorCode::kBadInput);
+  EXPECT_THAT(error.message, HasSubstr("'model.layers.2.mlp.up_proj.weight'"));
+}
+
+TEST(Decoder, IgnoresInverseFrequencies) {
+  TinyLlama model;
+  model.Add("model.layers.0.self_attn.rotary_emb.inv_freq", {2});
+  const TempDir dir;
+  model.WriteFolder(dir);
+  const auto built = BuildFrom(dir.path(), {kPrefill});
+  EXPECT_TRUE(built.ok()) << built.error().message;
+}
+
+TEST(Decoder, TiedModelWithADifferentHeadIsRefused) {
+  TinyLlama model;
+  model.Add("lm_head.weight", {32, 16});
+  EXPECT_THAT(
+      FolderError(model).message,
+      AllOf(HasSubstr("lm_head.weight"), HasSubstr("tie_word_embeddings")));
+  model.tensors["lm_head.weight"].data =
+      model.tensors["model.embed_tokens.weight"].data;
+  const TempDir dir;
+  model.WriteFolder(dir);
+  const auto built = BuildFrom(dir.path(), {kPrefill});
+  EXPECT_TRUE(built.ok()) << built.error().message;
+}
+
+TEST(Decoder, UntiedModelWithoutAHeadIsRefused) {
+  TinyLlama model;
+  model.config["tie_word_embeddings"] = false;
+  EXPECT_THAT(FolderError(model).message,
+              AllOf(HasSubstr("lm_head.weight"), HasSubstr("no such tensor")));
+}
+
+TEST(Decoder, BiasesAreBoundWhenTheConfigurationSaysSo) {
+  TinyLlama model;
+  model.config["attention_bias"] = true;
+  EXPECT_THAT(FolderError(model).message, HasSubstr("q_proj.bias"));
+  for (const char* layer :
+       {"model.layers.0.self_attn.", "model.layers.1.self_attn."}) {
+    model.Add(std::string(layer) + "q_proj.bias", {16});
+    model.Add(std::string(layer) + "k_proj.bias", {8});
+    model.Add(std::string(layer) + "v_proj.bias", {8});
+    model.Add(std::string(layer) + "o_proj.bias", {16});
+  }
+  const TempDir dir;
+  model.WriteFolder(dir);
+  const auto built = BuildFrom(dir.path(), {kPrefill});
+  EXPECT_TRUE(built.ok()) << built.error().message;
+}
+
+TEST(ModelSource, UnknownArchitectureIsUnsupported) {
+  TinyLlama model;
+  model.config["architectures"] = {"MambaForCausalLM"};
+  const Error error = FolderError(model);
+  EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("LlamaForCausalLM"),
+                                   HasSubstr("'MambaForCausalLM'")));
+}
+
+TEST(ModelSource, OverridesReplaceKeys) {
+  const Error error =
+      FolderError(TinyLlama(), {.overrides = {"num_hidden_layers=3"}});
+  EXPECT_THAT(error.message, HasSubstr("model.layers.2."));
+  EXPECT_EQ(FolderError(TinyLlama(), {.overrides = {"=3"}}).code,
+            ErrorCode::kUsage);
+}
+
+TEST(ModelSource, WrongTypesNameTheKey) {
+  for (const char* key : {"vocab_size", "hidden_size", "num_hidden_layers",
+                          "intermediate_size", "rms_norm_eps", "hidden_act"}) {
+    TinyLlama model;
+    model.config[key] = Json::array();
+    const Error error = FolderError(model);
+    EXPECT_EQ(error.code, ErrorCode::kBadInput) << key;
+    EXPECT_THAT(error.message, AllOf(HasSubstr("config.json"), HasSubstr(key),
+                                     HasSubstr("an array")));
+  }
+}
+
+TEST(ModelSource, SizesOutOfRangeAreRefused) {
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, Json>>{{"vocab_size", 0},
+                                                 {"hidden_size", -4},
+                                                 {"num_attention_heads", 0},
+                                                 {"num_key_value_heads", 3},
+                                                 {"num_hidden_layers", 1 << 20},
+                                                 {"head_dim", int64_t{1} << 40},
+                                                 {"rms_norm_eps", 0},
+                                                 {"rope_theta", -1}}) {
+    TinyLlama model;
+    model.config[key] = value;
+    EXPECT_EQ(FolderError(model).code, ErrorCode::kBadInput) << key;
+  }
+}
+
+TEST(Models, EveryRowIsFoundByItsNames) {
+  for (const ModelSpec* spec : AllModels()) {
+    ASSERT_FALSE(spec->hf_architectures.empty());
+    for (const auto name : spec->hf_architectures)
+      EXPECT_EQ(FindByHfArchitecture(name), spec);
+    for (const auto name : spec->gguf_architectures)
+      EXPECT_EQ(FindByGgufArchitecture(name), spec);
+    for (const auto name : spec->decoder_models)
+      EXPECT_EQ(FindByDecoderModel(name), spec);
+    EXPECT_NE(spec->from_hf, nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace hexllm::models
