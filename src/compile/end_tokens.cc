@@ -1,0 +1,58 @@
+#include "compile/end_tokens.h"
+
+#include <algorithm>
+
+#include "runtime/chat_tokens.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace hexllm {
+namespace {
+
+// Not a word of any template or vocabulary.
+constexpr std::string_view kMark = "qzxvkjwq";
+
+// The text behind the assistant's answer in a rendered chat; empty when the
+// template does not take the chat.
+Result<std::string> TextBehindAnswer(const TextAssets& assets) {
+  HX_ASSIGN_OR_RETURN(
+      const ChatTemplate chat,
+      ChatTemplate::Parse(*assets.chat_template,
+                          ChatTokensFrom(assets.special_tokens)));
+  const Json messages = {{{"role", "user"}, {"content", "Hi"}},
+                         {{"role", "assistant"}, {"content", kMark}}};
+  const auto text = chat.Render(messages, {});
+  if (!text.ok()) return std::string();
+  const size_t at = text->find(kMark);
+  return at == std::string::npos ? std::string()
+                                 : text->substr(at + kMark.size());
+}
+
+// The special token at the very start of `text`.
+std::optional<int32_t> LeadingSpecialToken(const TokenizerData& data,
+                                           std::string_view text) {
+  std::optional<int32_t> best;
+  size_t length = 0;
+  for (const AddedToken& token : data.added_tokens) {
+    if (token.special && token.content.size() > length &&
+        text.starts_with(token.content)) {
+      best = token.id;
+      length = token.content.size();
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Status AddTemplateEndTokens(TextAssets& assets) {
+  if (!assets.chat_template || !assets.tokenizer) return OkStatus();
+  HX_ASSIGN_OR_RETURN(const std::string behind, TextBehindAnswer(assets));
+  const auto id = LeadingSpecialToken(*assets.tokenizer, behind);
+  auto& ends = assets.generation.end_ids;
+  if (id && std::find(ends.begin(), ends.end(), *id) == ends.end())
+    ends.push_back(*id);
+  return OkStatus();
+}
+
+}  // namespace hexllm

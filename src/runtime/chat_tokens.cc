@@ -1,0 +1,30 @@
+#include "runtime/chat_tokens.h"
+
+namespace hexllm {
+namespace {
+
+struct Row {
+  std::string_view name;
+  std::optional<std::string> ChatTokens::*member;
+};
+
+constexpr Row kRows[] = {
+    {"bos_token", &ChatTokens::bos_token},
+    {"eos_token", &ChatTokens::eos_token},
+    {"pad_token", &ChatTokens::pad_token},
+    {"unk_token", &ChatTokens::unk_token},
+};
+
+}  // namespace
+
+ChatTokens ChatTokensFrom(std::span<const artifact::NamedText> tokens) {
+  ChatTokens out;
+  for (const artifact::NamedText& token : tokens) {
+    for (const Row& row : kRows) {
+      if (row.name == token.name) out.*row.member = token.text;
+    }
+  }
+  return out;
+}
+
+}  // namespace hexllm

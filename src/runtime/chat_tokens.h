@@ -1,0 +1,14 @@
+// The special tokens of an artifact's manifest as a chat template takes them.
+#pragma once
+
+#include <span>
+
+#include "artifact/manifest.h"
+#include "text/chat_template.h"
+
+namespace hexllm {
+
+// Names that ChatTokens has no place for are left out.
+ChatTokens ChatTokensFrom(std::span<const artifact::NamedText> tokens);
+
+}  // namespace hexllm
