@@ -1,5 +1,6 @@
-// Scratch of matmul: how many decoded weight rows a panel holds. Shared by the
-// table (which tells the size) and the kernels (which fill it).
+// Layout of the scratch of matmul (a panel of decoded weight rows, its partial
+// sums) and attention (scores). Shared by the table, which tells the sizes, and
+// the kernels, which fill it.
 #pragma once
 
 #include <stdint.h>
@@ -24,6 +25,12 @@ HX_INLINE int64_t PanelRows(int64_t k) {
 constexpr int64_t kTileRows = 6;
 HX_INLINE int64_t PanelLanes(int64_t k) {
   return PanelRows(k) * kTileRows * 16;
+}
+
+// Scores of one head: kernels write whole tiles of columns past the last one.
+constexpr int64_t kScoreSlack = 128;
+HX_INLINE int64_t ScoreStride(int64_t columns) {
+  return PaddedK(columns) + kScoreSlack;
 }
 
 }  // namespace

@@ -18,15 +18,88 @@ namespace {
   .add = ns::Add, .mul = ns::Mul, .scale = ns::Scale,                    \
   .activate = ns::Activate, .gated_mul = ns::GatedMul, .softcap = ns::Softcap
 
-constexpr KernelTable RefTable() {
-  KernelTable table = {.isa = Isa::kScalar, .matmul = {}, HX_OPS(ref)};
-#define HX_WEIGHT_TYPE(name) \
-  table.matmul[static_cast<size_t>(DType::k##name)] = ref::MatMul##name;
-#include "backend/cpu/kernels/weight_types.def"
-#undef HX_WEIGHT_TYPE
+struct MatMulEntry {
+  DType dtype;
+  MatMulFn function;
+};
+
+// `table` with the matmul of each weight type.
+template <size_t kCount>
+constexpr KernelTable WithMatMul(KernelTable table,
+                                 const MatMulEntry (&entries)[kCount]) {
+  for (const MatMulEntry& entry : entries) {
+    table.matmul[static_cast<size_t>(entry.dtype)] = entry.function;
+  }
   return table;
 }
-constexpr KernelTable kRefTable = RefTable();
+
+#define HX_WEIGHT_TYPE(name) {DType::k##name, ref::MatMul##name},
+constexpr MatMulEntry kRefMatMul[] = {
+#include "backend/cpu/kernels/weight_types.def"
+};
+#undef HX_WEIGHT_TYPE
+constexpr KernelTable kRef =
+    WithMatMul({.isa = Isa::kScalar, .matmul = {}, HX_OPS(ref)}, kRefMatMul);
+
+#if defined(__x86_64__)
+
+#define HX_WEIGHT_TYPE(name) {DType::k##name, avx2::MatMul##name},
+constexpr MatMulEntry kAvx2MatMul[] = {
+#include "backend/cpu/kernels/weight_types.def"
+};
+#undef HX_WEIGHT_TYPE
+constexpr KernelTable kAvx2 =
+    WithMatMul({.isa = Isa::kAvx2, .matmul = {}, HX_OPS(avx2)}, kAvx2MatMul);
+
+#define HX_WEIGHT_TYPE(name) {DType::k##name, avx512::MatMul##name},
+constexpr MatMulEntry kAvx512MatMul[] = {
+#include "backend/cpu/kernels/weight_types.def"
+};
+#undef HX_WEIGHT_TYPE
+constexpr KernelTable kAvx512 = WithMatMul(
+    {.isa = Isa::kAvx512, .matmul = {}, HX_OPS(avx512)}, kAvx512MatMul);
+
+// The compilers' checks include that the operating system saves the registers.
+bool HasAvx2() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  const bool has_f16c =
+      __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+  return has_f16c && __builtin_cpu_supports("avx2") &&
+         __builtin_cpu_supports("fma");
+}
+
+bool HasAvx512() {
+  return HasAvx2() && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq");
+}
+
+const KernelTable* FindNative(Isa isa) {
+  if (isa == Isa::kAvx2 && HasAvx2()) return &kAvx2;
+  if (isa == Isa::kAvx512 && HasAvx512()) return &kAvx512;
+  return nullptr;
+}
+
+#elif defined(__aarch64__)
+
+#define HX_WEIGHT_TYPE(name) {DType::k##name, neon::MatMul##name},
+constexpr MatMulEntry kNeonMatMul[] = {
+#include "backend/cpu/kernels/weight_types.def"
+};
+#undef HX_WEIGHT_TYPE
+constexpr KernelTable kNeon =
+    WithMatMul({.isa = Isa::kNeon, .matmul = {}, HX_OPS(neon)}, kNeonMatMul);
+
+const KernelTable* FindNative(Isa isa) {
+  return isa == Isa::kNeon ? &kNeon : nullptr;
+}
+
+#else
+
+const KernelTable* FindNative(Isa) { return nullptr; }
+
+#endif
 
 }  // namespace
 
@@ -35,19 +108,11 @@ int64_t MatMulScratchFloats(int64_t k) {
 }
 
 int64_t AttentionScratchFloats(int64_t group, int64_t past, int64_t step) {
-  return group * PaddedK(past + step);
+  return group * ScoreStride(past + step);
 }
 
 const KernelTable* FindKernels(Isa isa) {
-  switch (isa) {
-    case Isa::kScalar:
-      return &kRefTable;
-    case Isa::kAvx2:
-    case Isa::kAvx512:
-    case Isa::kNeon:
-      return nullptr;
-  }
-  return nullptr;
+  return isa == Isa::kScalar ? &kRef : FindNative(isa);
 }
 
 const KernelTable& BestKernels() {
@@ -55,7 +120,7 @@ const KernelTable& BestKernels() {
     const KernelTable* table = FindKernels(isa);
     if (table != nullptr) return *table;
   }
-  return kRefTable;
+  return kRef;
 }
 
 }  // namespace hexllm::cpu

@@ -1,0 +1,308 @@
+// Matmul for every weight type and instruction set, over the vector abstraction
+// V (vec_*.h) and the decoders W (weights.h). Two regimes with the same bits:
+//  - One activation row (decoding tokens): weights go from packed bytes through
+//    registers into the dot products, kDirectWeights rows at a time, whose
+//    independent chains hide the latency of fma.
+//  - More rows (prompts): a panel of weight rows is decoded once into scratch
+//    (or used in place: f32), then multiplied by all activation rows in tiles
+//    of 4 weight rows x kTileRows activation rows of accumulators.
+// A lane's sum is over k = lane, lane + 16, ... in order, so accumulators are
+// kept, or saved and restored between slices of k, never split.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#include "backend/cpu/kernels/inline.h"
+#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/panel.h"
+
+namespace hexllm::cpu {
+namespace {
+
+HX_INLINE int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+HX_INLINE const uint8_t* WeightRow(const MatMulArgs& args, int64_t n) {
+  return reinterpret_cast<const uint8_t*>(args.w) + n * args.w_row_bytes;
+}
+
+// Writes the finished sum of out[r, n].
+HX_INLINE void Finish(const MatMulArgs& args, int64_t r, int64_t n, float sum) {
+  const int64_t at = r * args.out_stride + n;
+  if (args.bias != nullptr) sum += args.bias[n];
+  if (args.residual != nullptr) sum += args.residual[at];
+  args.out[at] = sum;
+}
+
+// The last `count` < 16 weights of a row of a plain type, padded with zeros.
+template <class V, class W>
+HX_INLINE typename V::F DecodeTail(const uint8_t* block, int64_t count) {
+  uint8_t padded[Bound(W::kBlockBytes)] = {};
+  memcpy(padded, block, static_cast<size_t>(count * (W::kBlockBytes / 16)));
+  typename V::F out[1];
+  W::Decode(padded, W::Read(padded), 0, out);
+  return out[0];
+}
+
+// --- One activation row.
+
+// Dot products of x with kDirectWeights rows; sums[i] of rows[i].
+template <class V, class W>
+HX_INLINE void DotDirect(const float* x, int64_t k, const uint8_t* const* rows,
+                         float* sums) {
+  constexpr int kRows = V::kDirectWeights;
+  constexpr int kBlock = W::kParts * W::kVecs * 16;
+  typename V::F acc[Bound(kRows)];
+  for (int i = 0; i < kRows; ++i) acc[i] = V::Set(0.0f);
+  const int64_t blocks = k / kBlock;
+  for (int64_t b = 0; b < blocks; ++b) {
+    typename W::Shared shared[Bound(kRows)];
+    for (int i = 0; i < kRows; ++i) {
+      shared[i] = W::Read(rows[i] + b * W::kBlockBytes);
+    }
+    for (int part = 0; part < W::kParts; ++part) {
+      for (int i = 0; i < kRows; ++i) {
+        typename V::F w[Bound(W::kVecs)];
+        W::Decode(rows[i] + b * W::kBlockBytes, shared[i], part, w);
+        for (int v = 0; v < W::kVecs; ++v) {
+          const auto x_vec = V::Load(x + (part * W::kVecs + v) * 16);
+          acc[i] = V::Fma(x_vec, w[v], acc[i]);
+        }
+      }
+    }
+    x += kBlock;
+  }
+  if constexpr (kBlock == 16) {
+    const int64_t tail = k % 16;
+    if (tail != 0) {
+      const auto x_vec = V::LoadPartial(x, tail);
+      for (int i = 0; i < kRows; ++i) {
+        const auto w =
+            DecodeTail<V, W>(rows[i] + blocks * W::kBlockBytes, tail);
+        acc[i] = V::Fma(x_vec, w, acc[i]);
+      }
+    }
+  }
+  for (int i = 0; i < kRows; i += 4) {
+    V::AddLanes4({acc[i], acc[i + 1], acc[i + 2], acc[i + 3]}, sums + i);
+  }
+}
+
+template <class V, class W>
+void MatMulDirect(const MatMulArgs& args) {
+  constexpr int kRows = V::kDirectWeights;
+  for (int64_t n = args.n_begin; n < args.n_end; n += kRows) {
+    const int64_t count = Smaller(kRows, args.n_end - n);
+    // A short group repeats its last row and drops the copies.
+    const uint8_t* rows[Bound(kRows)];
+    for (int i = 0; i < kRows; ++i) {
+      rows[i] = WeightRow(args, n + Smaller(i, count - 1));
+    }
+    float sums[Bound(kRows)];
+    DotDirect<V, W>(args.x, args.k, rows, sums);
+    for (int64_t i = 0; i < count; ++i) Finish(args, 0, n + i, sums[i]);
+  }
+}
+
+// --- Many activation rows.
+
+// Some weight rows as floats: in scratch, or (f32) in place.
+struct Panel {
+  const float* w;
+  int64_t stride;  // floats between rows
+  int64_t n;       // output column of the first row
+  int64_t rows;
+};
+
+// Decodes one row of k weights.
+template <class V, class W>
+void DecodeRow(const uint8_t* row, int64_t k, float* out) {
+  constexpr int kBlock = W::kParts * W::kVecs * 16;
+  const int64_t blocks = k / kBlock;
+  for (int64_t b = 0; b < blocks; ++b) {
+    const auto shared = W::Read(row);
+    for (int part = 0; part < W::kParts; ++part) {
+      typename V::F w[Bound(W::kVecs)];
+      W::Decode(row, shared, part, w);
+      for (int v = 0; v < W::kVecs; ++v) {
+        V::Store(out + (part * W::kVecs + v) * 16, w[v]);
+      }
+    }
+    row += W::kBlockBytes;
+    out += kBlock;
+  }
+  if constexpr (kBlock == 16) {
+    if (k % 16 != 0) V::Store(out, DecodeTail<V, W>(row, k % 16));
+  }
+}
+
+// A slice of k, a multiple of 16, of four weight rows and some activation rows.
+struct TileArgs {
+  const float* w[4];
+  const float* x;
+  int64_t x_stride;
+  int64_t k;
+  bool first;    // start from zero, not from `lanes`
+  float* lanes;  // [4, kTileRows, 16], in and out
+};
+
+// One register of lanes of a tile: kX activation rows.
+template <class V, int kX>
+HX_INLINE void TileLanes(const TileArgs& t, int lane) {
+  typename V::N acc[Bound(kX)][4];
+  const auto at = [&](int x, int w) {
+    return t.lanes + (w * kTileRows + x) * 16 + lane;
+  };
+#pragma GCC unroll 8
+  for (int x = 0; x < kX; ++x) {
+#pragma GCC unroll 4
+    for (int w = 0; w < 4; ++w) {
+      acc[x][w] = t.first ? V::NativeSet(0.0f) : V::NativeLoad(at(x, w));
+    }
+  }
+  for (int64_t k = lane; k < t.k; k += 16) {
+    typename V::N w_vec[4];
+#pragma GCC unroll 4
+    for (int w = 0; w < 4; ++w) w_vec[w] = V::NativeLoad(t.w[w] + k);
+#pragma GCC unroll 8
+    for (int x = 0; x < kX; ++x) {
+      const auto x_vec = V::NativeLoad(t.x + x * t.x_stride + k);
+#pragma GCC unroll 4
+      for (int w = 0; w < 4; ++w) {
+        acc[x][w] = V::NativeFma(x_vec, w_vec[w], acc[x][w]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int x = 0; x < kX; ++x) {
+#pragma GCC unroll 4
+    for (int w = 0; w < 4; ++w) V::NativeStore(at(x, w), acc[x][w]);
+  }
+}
+
+template <class V, int kX>
+void Tile(const TileArgs& args) {
+  for (int lane = 0; lane < 16; lane += V::kNative) {
+    TileLanes<V, kX>(args, lane);
+  }
+}
+
+// The tile function for 1..kTileRows activation rows.
+using TileFn = void (*)(const TileArgs&);
+template <class V>
+TileFn FindTile(int64_t x_rows) {
+  static constexpr TileFn kTiles[] = {Tile<V, 1>, Tile<V, 2>, Tile<V, 3>,
+                                      Tile<V, 4>, Tile<V, 5>, Tile<V, 6>};
+  return kTiles[x_rows - 1];
+}
+
+// The last k % 16 elements of a panel and a block of activation rows.
+template <class V>
+void TailLanes(const Panel& panel, const TileArgs& block, int64_t x_rows) {
+  for (int64_t w = 0; w < panel.rows; ++w) {
+    const auto w_vec = V::LoadPartial(panel.w + w * panel.stride, block.k);
+    for (int64_t x = 0; x < x_rows; ++x) {
+      float* lanes = block.lanes + (w * kTileRows + x) * 16;
+      const auto x_vec = V::LoadPartial(block.x + x * block.x_stride, block.k);
+      V::Store(lanes, V::Fma(x_vec, w_vec, V::Load(lanes)));
+    }
+  }
+}
+
+// Elements of k per slice: activations (<= 12 KiB) and the panel's lanes stay
+// in the L1 cache while the panel's slice streams from L2.
+constexpr int64_t kSlice = 512;
+
+// Fills `lanes` ([panel rows, kTileRows, 16]) with the sums over all of k of
+// the panel and the activation rows [r, r + x_rows).
+template <class V>
+void SumLanes(const MatMulArgs& args, const Panel& panel, int64_t r,
+              float* lanes, int64_t x_rows) {
+  const TileFn tile = FindTile<V>(x_rows);
+  const int64_t whole = args.k / 16 * 16;
+  TileArgs t = {};
+  t.x_stride = args.x_stride;
+  for (int64_t k = 0; k < whole || k == 0; k += kSlice) {
+    t.x = args.x + r * args.x_stride + k;
+    t.k = Smaller(kSlice, whole - k);
+    t.first = k == 0;
+    for (int64_t w = 0; w < panel.rows; w += 4) {
+      for (int64_t i = 0; i < 4; ++i) {
+        t.w[i] = panel.w + Smaller(w + i, panel.rows - 1) * panel.stride + k;
+      }
+      t.lanes = lanes + w * kTileRows * 16;
+      tile(t);
+    }
+  }
+  if (whole == args.k) return;
+  const Panel tail = {panel.w + whole, panel.stride, panel.n, panel.rows};
+  t.x = args.x + r * args.x_stride + whole;
+  t.k = args.k - whole;
+  t.lanes = lanes;
+  TailLanes<V>(tail, t, x_rows);
+}
+
+// Adds the lanes of four weight rows at a time and writes the outputs.
+template <class V>
+void FinishLanes(const MatMulArgs& args, const Panel& panel, int64_t r,
+                 const float* lanes, int64_t x_rows) {
+  constexpr int64_t kRow = kTileRows * 16;
+  for (int64_t x = 0; x < x_rows; ++x) {
+    for (int64_t w = 0; w < panel.rows; w += 4) {
+      const float* at = lanes + w * kRow + x * 16;
+      float sums[4];
+      V::AddLanes4({V::Load(at), V::Load(at + kRow), V::Load(at + 2 * kRow),
+                    V::Load(at + 3 * kRow)},
+                   sums);
+      const int64_t count = Smaller(4, panel.rows - w);
+      for (int64_t i = 0; i < count; ++i) {
+        Finish(args, r + x, panel.n + w + i, sums[i]);
+      }
+    }
+  }
+}
+
+template <class V>
+void MultiplyPanel(const MatMulArgs& args, const Panel& panel, float* lanes) {
+  for (int64_t r = 0; r < args.rows; r += V::kTileRows) {
+    const int64_t x_rows = Smaller(V::kTileRows, args.rows - r);
+    SumLanes<V>(args, panel, r, lanes, x_rows);
+    FinishLanes<V>(args, panel, r, lanes, x_rows);
+  }
+}
+
+// Weights of type W are already floats.
+template <class W>
+constexpr bool kInPlace = W::kBlockBytes == 64 && W::kVecs == 1;
+
+template <class V, class W>
+void MatMulPanels(const MatMulArgs& args) {
+  const int64_t panel_rows = PanelRows(args.k);
+  const int64_t stride = PaddedK(args.k);
+  float* decoded = args.scratch;
+  float* lanes = decoded + panel_rows * stride;
+  for (int64_t n = args.n_begin; n < args.n_end; n += panel_rows) {
+    Panel panel = {decoded, stride, n, Smaller(panel_rows, args.n_end - n)};
+    if constexpr (kInPlace<W>) {
+      panel.w = reinterpret_cast<const float*>(WeightRow(args, n));
+      panel.stride = args.w_row_bytes / 4;
+    } else {
+      for (int64_t i = 0; i < panel.rows; ++i) {
+        DecodeRow<V, W>(WeightRow(args, n + i), args.k, decoded + i * stride);
+      }
+    }
+    MultiplyPanel<V>(args, panel, lanes);
+  }
+}
+
+template <class V, class W>
+void MatMul(const MatMulArgs& args) {
+  if (args.rows == 1) {
+    MatMulDirect<V, W>(args);
+  } else {
+    MatMulPanels<V, W>(args);
+  }
+}
+
+}  // namespace
+}  // namespace hexllm::cpu

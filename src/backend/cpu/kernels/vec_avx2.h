@@ -1,0 +1,224 @@
+// The vector abstraction of kernels on AVX2 with FMA and F16C: 16 lanes in two
+// registers. Names and contracts as in VecAvx512 (vec_avx512.h).
+// Include only in files compiled with the flags of avx2 (flags.cmake).
+#pragma once
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "backend/cpu/kernels/inline.h"
+
+namespace hexllm::cpu {
+namespace {
+
+struct VecAvx2 {
+  // --- F: 16 floats; I: 16 integers.
+  struct F {
+    __m256 lo, hi;
+  };
+  struct I {
+    __m256i lo, hi;
+  };
+
+  HX_INLINE static F Set(float value) {
+    return {_mm256_set1_ps(value), _mm256_set1_ps(value)};
+  }
+  HX_INLINE static F Add(F a, F b) {
+    return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+  }
+  HX_INLINE static F Sub(F a, F b) {
+    return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+  }
+  HX_INLINE static F Mul(F a, F b) {
+    return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+  }
+  HX_INLINE static F Div(F a, F b) {
+    return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+  }
+  HX_INLINE static F Fma(F a, F b, F c) {
+    return {_mm256_fmadd_ps(a.lo, b.lo, c.lo),
+            _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+  }
+  HX_INLINE static F Min(F a, F b) {
+    return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
+  }
+  HX_INLINE static F Max(F a, F b) {
+    return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+  }
+  HX_INLINE static F Abs(F a) {
+    return {_mm256_andnot_ps(SignBits(), a.lo),
+            _mm256_andnot_ps(SignBits(), a.hi)};
+  }
+  HX_INLINE static F Negate(F a) {
+    return {_mm256_xor_ps(SignBits(), a.lo), _mm256_xor_ps(SignBits(), a.hi)};
+  }
+  HX_INLINE static F CopySign(F magnitude, F sign) {
+    const F m = Abs(magnitude);
+    return {_mm256_or_ps(m.lo, _mm256_and_ps(SignBits(), sign.lo)),
+            _mm256_or_ps(m.hi, _mm256_and_ps(SignBits(), sign.hi))};
+  }
+  HX_INLINE static F IfLess(F a, F b, F then, F otherwise) {
+    const __m256 lo = _mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ);
+    const __m256 hi = _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ);
+    return {_mm256_blendv_ps(otherwise.lo, then.lo, lo),
+            _mm256_blendv_ps(otherwise.hi, then.hi, hi)};
+  }
+
+  HX_INLINE static I SetInt(int32_t value) {
+    return {_mm256_set1_epi32(value), _mm256_set1_epi32(value)};
+  }
+  HX_INLINE static I AddInt(I a, I b) {
+    return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
+  }
+  HX_INLINE static I SubInt(I a, I b) {
+    return {_mm256_sub_epi32(a.lo, b.lo), _mm256_sub_epi32(a.hi, b.hi)};
+  }
+  template <int kBits>
+  HX_INLINE static I ShiftLeft(I a) {
+    return {_mm256_slli_epi32(a.lo, kBits), _mm256_slli_epi32(a.hi, kBits)};
+  }
+  template <int kBits>
+  HX_INLINE static I ShiftRightSigned(I a) {
+    return {_mm256_srai_epi32(a.lo, kBits), _mm256_srai_epi32(a.hi, kBits)};
+  }
+  HX_INLINE static I Bits(F a) {
+    return {_mm256_castps_si256(a.lo), _mm256_castps_si256(a.hi)};
+  }
+  HX_INLINE static F FromBits(I a) {
+    return {_mm256_castsi256_ps(a.lo), _mm256_castsi256_ps(a.hi)};
+  }
+
+  // --- Memory.
+  HX_INLINE static F Load(const float* p) {
+    return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+  }
+  HX_INLINE static void Store(float* p, F a) {
+    _mm256_storeu_ps(p, a.lo);
+    _mm256_storeu_ps(p + 8, a.hi);
+  }
+  HX_INLINE static F LoadPartial(const float* p, int64_t n) {
+    return {NativeLoadPartial(p, n), NativeLoadPartial(p + 8, n - 8)};
+  }
+  HX_INLINE static void StorePartial(float* p, F a, int64_t n) {
+    NativeStorePartial(p, a.lo, n);
+    NativeStorePartial(p + 8, a.hi, n - 8);
+  }
+  HX_INLINE static F LoadF16(const uint8_t* p) {
+    return {_mm256_cvtph_ps(LoadBytes(p)), _mm256_cvtph_ps(LoadBytes(p + 16))};
+  }
+  HX_INLINE static F LoadBF16(const uint8_t* p) {
+    return FromBits(ShiftLeft<16>({_mm256_cvtepu16_epi32(LoadBytes(p)),
+                                   _mm256_cvtepu16_epi32(LoadBytes(p + 16))}));
+  }
+  HX_INLINE static F SetF16(const uint8_t* p) {
+    uint16_t bits;
+    memcpy(&bits, p, sizeof(bits));
+    return Set(_cvtsh_ss(bits));
+  }
+
+  // --- Across lanes.
+  HX_INLINE static float AddLanes(F a) {
+    const __m256 eight = _mm256_add_ps(a.lo, a.hi);
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight),
+                                   _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  HX_INLINE static void AddLanes4(const F (&a)[4], float* out) {
+    const __m256 ab = AddHalves(_mm256_add_ps(a[0].lo, a[0].hi),
+                                _mm256_add_ps(a[1].lo, a[1].hi));
+    const __m256 cd = AddHalves(_mm256_add_ps(a[2].lo, a[2].hi),
+                                _mm256_add_ps(a[3].lo, a[3].hi));
+    // Two lanes each of a, c (low half) and b, d (high half), then one.
+    const __m256 two = _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x44),
+                                     _mm256_shuffle_ps(ab, cd, 0xee));
+    const __m256 one = _mm256_add_ps(_mm256_shuffle_ps(two, two, 0x88),
+                                     _mm256_shuffle_ps(two, two, 0xdd));
+    _mm_storeu_ps(out, _mm_unpacklo_ps(_mm256_castps256_ps128(one),
+                                       _mm256_extractf128_ps(one, 1)));
+  }
+  HX_INLINE static float MaxLanes(F a) {
+    const __m256 eight = _mm256_max_ps(a.lo, a.hi);
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight),
+                                   _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+  }
+  HX_INLINE static uint32_t NotEqual(F a, F b) {
+    const int lo = _mm256_movemask_ps(_mm256_cmp_ps(a.lo, b.lo, _CMP_NEQ_UQ));
+    const int hi = _mm256_movemask_ps(_mm256_cmp_ps(a.hi, b.hi, _CMP_NEQ_UQ));
+    return static_cast<uint32_t>(lo | hi << 8);
+  }
+
+  // --- B: 16 bytes, for packed weights.
+  using B = __m128i;
+  HX_INLINE static B LoadBytes(const uint8_t* p) {
+    return _mm_loadu_si128(reinterpret_cast<const B*>(p));
+  }
+  HX_INLINE static B SetBytes(int value) {
+    return _mm_set1_epi8(static_cast<char>(value));
+  }
+  HX_INLINE static B AndBytes(B a, B b) { return _mm_and_si128(a, b); }
+  HX_INLINE static B OrBytes(B a, B b) { return _mm_or_si128(a, b); }
+  HX_INLINE static B SubBytes(B a, B b) { return _mm_sub_epi8(a, b); }
+  HX_INLINE static B Field(B a, int shift, int mask) {
+    return AndBytes(_mm_srli_epi16(a, shift), SetBytes(mask));
+  }
+  HX_INLINE static B Raise(B a, int shift) { return _mm_slli_epi16(a, shift); }
+  HX_INLINE static B SpreadBits(uint16_t bits, int value) {
+    // Byte 0 of `bits` to bytes 0-7, byte 1 to bytes 8-15; then test bit i % 8.
+    const B spread = _mm_shuffle_epi8(_mm_cvtsi32_si128(bits),
+                                      _mm_set_epi64x(0x0101010101010101, 0));
+    const B bit = _mm_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
+    return AndBytes(_mm_cmpeq_epi8(AndBytes(spread, bit), bit),
+                    SetBytes(value));
+  }
+  HX_INLINE static F FromUnsigned(B a) {
+    return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(a)),
+            _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(a, 8)))};
+  }
+  HX_INLINE static F FromSigned(B a) {
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(a)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(a, 8)))};
+  }
+
+  // --- N: one register.
+  using N = __m256;
+  static constexpr int kNative = 8;
+  HX_INLINE static N NativeSet(float value) { return _mm256_set1_ps(value); }
+  HX_INLINE static N NativeLoad(const float* p) { return _mm256_loadu_ps(p); }
+  HX_INLINE static N NativeLoadPartial(const float* p, int64_t n) {
+    return _mm256_maskload_ps(p, First(n));
+  }
+  HX_INLINE static void NativeStore(float* p, N a) { _mm256_storeu_ps(p, a); }
+  HX_INLINE static void NativeStorePartial(float* p, N a, int64_t n) {
+    _mm256_maskstore_ps(p, First(n), a);
+  }
+  HX_INLINE static N NativeFma(N a, N b, N c) {
+    return _mm256_fmadd_ps(a, b, c);
+  }
+
+  // --- Tile sizes (16 registers).
+  static constexpr int kTileRows = 3;
+  static constexpr int kDirectWeights = 4;
+  static constexpr int ScoreVecs(int group) { return group == 1 ? 8 : 2; }
+  static constexpr int kValueVecs = 2;
+
+ private:
+  HX_INLINE static __m256 SignBits() { return _mm256_set1_ps(-0.0f); }
+  // All ones in the first n lanes; n may be outside [0, 8].
+  HX_INLINE static __m256i First(int64_t n) {
+    const int32_t count = static_cast<int32_t>(n < 0 ? 0 : n > 8 ? 8 : n);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  // [a(l) + a(l + 4) | b(l) + b(l + 4)].
+  HX_INLINE static __m256 AddHalves(__m256 a, __m256 b) {
+    return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20),
+                         _mm256_permute2f128_ps(a, b, 0x31));
+  }
+};
+
+}  // namespace
+}  // namespace hexllm::cpu

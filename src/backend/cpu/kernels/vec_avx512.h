@@ -1,0 +1,170 @@
+// The vector abstraction of kernels on AVX-512 (F, BW, VL, DQ). Names as in
+// VecScalar; what it lacks is told here, once for all instruction sets.
+// Include only in files compiled with the flags of avx512 (flags.cmake).
+#pragma once
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "backend/cpu/kernels/inline.h"
+
+namespace hexllm::cpu {
+namespace {
+
+struct VecAvx512 {
+  // --- F: 16 floats; I: 16 integers.
+  using F = __m512;
+  using I = __m512i;
+
+  HX_INLINE static F Set(float value) { return _mm512_set1_ps(value); }
+  HX_INLINE static F Add(F a, F b) { return _mm512_add_ps(a, b); }
+  HX_INLINE static F Sub(F a, F b) { return _mm512_sub_ps(a, b); }
+  HX_INLINE static F Mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  HX_INLINE static F Div(F a, F b) { return _mm512_div_ps(a, b); }
+  HX_INLINE static F Fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  HX_INLINE static F Min(F a, F b) { return _mm512_min_ps(a, b); }
+  HX_INLINE static F Max(F a, F b) { return _mm512_max_ps(a, b); }
+  HX_INLINE static F Abs(F a) { return _mm512_andnot_ps(SignBits(), a); }
+  HX_INLINE static F Negate(F a) { return _mm512_xor_ps(SignBits(), a); }
+  HX_INLINE static F CopySign(F magnitude, F sign) {
+    return _mm512_or_ps(Abs(magnitude), _mm512_and_ps(SignBits(), sign));
+  }
+  HX_INLINE static F IfLess(F a, F b, F then, F otherwise) {
+    const __mmask16 less = _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ);
+    return _mm512_mask_blend_ps(less, otherwise, then);
+  }
+
+  HX_INLINE static I SetInt(int32_t value) { return _mm512_set1_epi32(value); }
+  HX_INLINE static I AddInt(I a, I b) { return _mm512_add_epi32(a, b); }
+  HX_INLINE static I SubInt(I a, I b) { return _mm512_sub_epi32(a, b); }
+  template <int kBits>
+  HX_INLINE static I ShiftLeft(I a) {
+    return _mm512_slli_epi32(a, kBits);
+  }
+  template <int kBits>
+  HX_INLINE static I ShiftRightSigned(I a) {
+    return _mm512_srai_epi32(a, kBits);
+  }
+  HX_INLINE static I Bits(F a) { return _mm512_castps_si512(a); }
+  HX_INLINE static F FromBits(I a) { return _mm512_castsi512_ps(a); }
+
+  // --- Memory; nothing needs alignment.
+  HX_INLINE static F Load(const float* p) { return _mm512_loadu_ps(p); }
+  HX_INLINE static void Store(float* p, F a) { _mm512_storeu_ps(p, a); }
+  // The first n of 16 elements; the others read as zero and are not touched.
+  HX_INLINE static F LoadPartial(const float* p, int64_t n) {
+    return _mm512_maskz_loadu_ps(First(n), p);
+  }
+  HX_INLINE static void StorePartial(float* p, F a, int64_t n) {
+    _mm512_mask_storeu_ps(p, First(n), a);
+  }
+  // 16 stored half or bfloat16 numbers.
+  HX_INLINE static F LoadF16(const uint8_t* p) {
+    return _mm512_cvtph_ps(
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  HX_INLINE static F LoadBF16(const uint8_t* p) {
+    const __m256i bits =
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return FromBits(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  }
+  // One stored half in all lanes.
+  HX_INLINE static F SetF16(const uint8_t* p) {
+    uint16_t bits;
+    memcpy(&bits, p, sizeof(bits));
+    return Set(_cvtsh_ss(bits));
+  }
+
+  // --- Across lanes.
+  // The sum in the tree of the reduction order.
+  HX_INLINE static float AddLanes(F a) {
+    const __m256 eight =
+        _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight),
+                                   _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  // Four such sums.
+  HX_INLINE static void AddLanes4(const F (&a)[4], float* out) {
+    const F ab = _mm512_add_ps(_mm512_shuffle_f32x4(a[0], a[1], 0x44),
+                               _mm512_shuffle_f32x4(a[0], a[1], 0xee));
+    const F cd = _mm512_add_ps(_mm512_shuffle_f32x4(a[2], a[3], 0x44),
+                               _mm512_shuffle_f32x4(a[2], a[3], 0xee));
+    const F four = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88),
+                                 _mm512_shuffle_f32x4(ab, cd, 0xdd));
+    const F two = _mm512_add_ps(four, _mm512_shuffle_ps(four, four, 0x4e));
+    const F one = _mm512_add_ps(two, _mm512_shuffle_ps(two, two, 0xb1));
+    const F sums = _mm512_maskz_compress_ps(0x1111, one);
+    _mm_storeu_ps(out, _mm512_castps512_ps128(sums));
+  }
+  HX_INLINE static float MaxLanes(F a) { return _mm512_reduce_max_ps(a); }
+  // Bit l is set where a[l] != b[l].
+  HX_INLINE static uint32_t NotEqual(F a, F b) {
+    return _mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ);
+  }
+
+  // --- B: 16 bytes, for packed weights.
+  using B = __m128i;
+  HX_INLINE static B LoadBytes(const uint8_t* p) {
+    return _mm_loadu_si128(reinterpret_cast<const B*>(p));
+  }
+  HX_INLINE static B SetBytes(int value) {
+    return _mm_set1_epi8(static_cast<char>(value));
+  }
+  HX_INLINE static B AndBytes(B a, B b) { return _mm_and_si128(a, b); }
+  HX_INLINE static B OrBytes(B a, B b) { return _mm_or_si128(a, b); }
+  HX_INLINE static B SubBytes(B a, B b) { return _mm_sub_epi8(a, b); }
+  // (a >> shift) & mask in each byte, for a mask without the top `shift` bits.
+  HX_INLINE static B Field(B a, int shift, int mask) {
+    return AndBytes(_mm_srli_epi16(a, shift), SetBytes(mask));
+  }
+  // a << shift in each byte, where no bit leaves its byte.
+  HX_INLINE static B Raise(B a, int shift) { return _mm_slli_epi16(a, shift); }
+  // Byte i = `value` where bit i of `bits` is set, else 0.
+  HX_INLINE static B SpreadBits(uint16_t bits, int value) {
+    return _mm_maskz_set1_epi8(bits, static_cast<char>(value));
+  }
+  HX_INLINE static F FromUnsigned(B a) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(a));
+  }
+  HX_INLINE static F FromSigned(B a) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(a));
+  }
+
+  // --- N: one register of kNative floats, for register-tiled loops.
+  using N = __m512;
+  static constexpr int kNative = 16;
+  HX_INLINE static N NativeSet(float value) { return _mm512_set1_ps(value); }
+  HX_INLINE static N NativeLoad(const float* p) { return _mm512_loadu_ps(p); }
+  // The first n elements, the others zero; n may be outside [0, kNative].
+  HX_INLINE static N NativeLoadPartial(const float* p, int64_t n) {
+    return _mm512_maskz_loadu_ps(First(n < 0 ? 0 : n > 16 ? 16 : n), p);
+  }
+  HX_INLINE static void NativeStore(float* p, N a) { _mm512_storeu_ps(p, a); }
+  HX_INLINE static void NativeStorePartial(float* p, N a, int64_t n) {
+    _mm512_mask_storeu_ps(p, First(n < 0 ? 0 : n > 16 ? 16 : n), a);
+  }
+  HX_INLINE static N NativeFma(N a, N b, N c) {
+    return _mm512_fmadd_ps(a, b, c);
+  }
+
+  // --- Tile sizes (32 registers).
+  // Activation rows of a tile of matmul with 4 weight rows: 24 accumulators.
+  static constexpr int kTileRows = 6;
+  // Weight rows at once when each is decoded for a single activation row.
+  static constexpr int kDirectWeights = 4;
+  // Registers of columns (scores) for `group` heads, of head_dim (values).
+  static constexpr int ScoreVecs(int group) { return group == 1 ? 8 : 4; }
+  static constexpr int kValueVecs = 4;
+
+ private:
+  HX_INLINE static F SignBits() { return Set(-0.0f); }
+  HX_INLINE static __mmask16 First(int64_t n) {
+    return static_cast<__mmask16>((1u << n) - 1);
+  }
+};
+
+}  // namespace
+}  // namespace hexllm::cpu
