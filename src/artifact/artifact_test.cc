@@ -4,20 +4,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "artifact/artifact_testing.h"
 #include "artifact/format.h"
 #include "artifact/manifest_codec.h"
 #include "artifact/writer.h"
+#include "tests/support/temp_dir.h"
 
 namespace hexllm::artifact {
 namespace {
 
 TEST(ArtifactTest, FileAndMemoryHaveTheSameManifestAndBytes) {
-  const TestFolder folder;
-  const std::string path = folder.File("test.hxl");
-  std::ofstream(path, std::ios::binary) << MakeTestFile();
+  const testing::TempDir folder;
+  const std::string path = folder.Write("test.hxl", MakeTestFile());
   const auto opened = Artifact::Open(path);
   ASSERT_TRUE(opened.ok()) << opened.error().message;
   const Artifact& from_file = **opened;

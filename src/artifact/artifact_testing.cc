@@ -1,14 +1,9 @@
 #include "artifact/artifact_testing.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include "artifact/writer.h"
+#include "tests/support/temp_dir.h"
 
 namespace hexllm::artifact {
 namespace {
@@ -137,39 +132,15 @@ std::shared_ptr<const Artifact> MakeTestArtifact() {
   return std::move(artifact).value();
 }
 
-TestFolder::TestFolder()
-    : path_(std::filesystem::temp_directory_path() / "hexllm_XXXXXX") {
-  HX_CHECK(::mkdtemp(path_.data()) != nullptr);
-}
-
-TestFolder::~TestFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-size_t TestFolder::CountFiles() const {
-  size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
-    if (entry.is_regular_file()) ++count;
-  }
-  return count;
-}
-
 std::string MakeTestFile() {
-  const TestFolder folder;
+  const testing::TempDir folder;
   const std::string path = folder.File("test.hxl");
   auto sink = FileSink::Create(path);
   HX_CHECK(sink.ok());
   auto manifest = AddTestSegments(*sink);
   HX_CHECK(manifest.ok());
   HX_CHECK(sink->Finish(std::move(manifest).value()).ok());
-  return ReadTestFile(path);
-}
-
-std::string ReadTestFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  HX_CHECK(in.good());
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return testing::ReadWholeFile(path);
 }
 
 }  // namespace hexllm::artifact

@@ -22,22 +22,4 @@ std::shared_ptr<const Artifact> MakeTestArtifact();
 // The bytes of the test artifact's file.
 std::string MakeTestFile();
 
-// All bytes of a file.
-std::string ReadTestFile(const std::string& path);
-
-// An empty folder that disappears with this object.
-class TestFolder {
- public:
-  TestFolder();
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  ~TestFolder();
-
-  std::string File(const std::string& name) const { return path_ + "/" + name; }
-  size_t CountFiles() const;
-
- private:
-  std::string path_;
-};
-
 }  // namespace hexllm::artifact

@@ -10,11 +10,12 @@
 #include "artifact/artifact_testing.h"
 #include "artifact/format.h"
 #include "artifact/reader.h"
+#include "tests/support/temp_dir.h"
 
 namespace hexllm::artifact {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Result<std::shared_ptr<const Artifact>> Parse(const std::string& file) {
   return ParseArtifact(AsBytes(file), "x.hxl", nullptr);
@@ -191,7 +192,7 @@ TEST(ArtifactDamageTest, SegmentsBeyondTheFileAreNamed) {
 }
 
 TEST(ArtifactDamageTest, MissingFileIsAnEnvironmentError) {
-  const TestFolder folder;
+  const testing::TempDir folder;
   const auto artifact = Artifact::Open(folder.File("none.hxl"));
   ASSERT_FALSE(artifact.ok());
   EXPECT_EQ(artifact.error().code, ErrorCode::kEnvironment);

@@ -9,8 +9,8 @@
 namespace hexllm::artifact {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(DescribeArtifactTest, SaysWhatIsThere) {
   const std::string text = DescribeArtifact(*MakeTestArtifact());

@@ -287,7 +287,7 @@ const Case kCases[] = {
      "expected shard 0 of its step, found 1"},
 };
 
-class ValidateManifestTest : public testing::TestWithParam<Case> {};
+class ValidateManifestTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ValidateManifestTest, Says) {
   Manifest manifest = MakeTestArtifact()->manifest();
@@ -301,10 +301,10 @@ TEST_P(ValidateManifestTest, Says) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kBadInput);
   EXPECT_THAT(status.error().message,
-              testing::HasSubstr(std::string(expected)));
+              ::testing::HasSubstr(std::string(expected)));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ValidateManifestTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(All, ValidateManifestTest, ::testing::ValuesIn(kCases),
                          [](const auto& row) { return row.param.name; });
 
 // Cuts the prefill graph in two: layer 0 with the tokens, layer 1 with the
@@ -345,7 +345,8 @@ TEST(ValidateShardsTest, HiddenStatesMustBeEqual) {
   Io(m, 2, "hidden_in").shape = {4, 15};
   const Status status = ValidateManifest(m);
   ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.error().message, testing::HasSubstr("hidden_in differs"));
+  EXPECT_THAT(status.error().message,
+              ::testing::HasSubstr("hidden_in differs"));
 }
 
 TEST(ValidateShardsTest, ALayerBelongsToOneShard) {
@@ -362,7 +363,7 @@ TEST(ValidateShardsTest, ALayerBelongsToOneShard) {
   const Status status = ValidateManifest(m);
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message,
-              testing::HasSubstr("layer 0 is in two shards"));
+              ::testing::HasSubstr("layer 0 is in two shards"));
 }
 
 TEST(ValidatePastTest, AStepOverTheWholeContextHasNoPast) {

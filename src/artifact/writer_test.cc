@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "artifact/artifact_testing.h"
+#include "tests/support/temp_dir.h"
 
 namespace hexllm::artifact {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // While alive, no file of this process may grow beyond `bytes`: the closest
 // thing to a full disk that needs no privileges.
@@ -46,7 +47,7 @@ Status WriteTestFile(const std::string& path) {
 }
 
 TEST(FileSinkTest, FullDiskLeavesNothingBehind) {
-  const TestFolder folder;
+  const testing::TempDir folder;
   const size_t whole = MakeTestFile().size();
   for (const size_t room : {size_t{0}, size_t{64}, size_t{4096}, size_t{5000},
                             size_t{9000}, whole - 1}) {
@@ -64,7 +65,7 @@ TEST(FileSinkTest, FullDiskLeavesNothingBehind) {
 }
 
 TEST(FileSinkTest, AnOlderFileSurvivesAFailure) {
-  const TestFolder folder;
+  const testing::TempDir folder;
   const std::string path = folder.File("test.hxl");
   ASSERT_TRUE(WriteTestFile(path).ok());
   {
@@ -76,7 +77,7 @@ TEST(FileSinkTest, AnOlderFileSurvivesAFailure) {
 }
 
 TEST(FileSinkTest, MissingFolderIsAnEnvironmentError) {
-  const TestFolder folder;
+  const testing::TempDir folder;
   const auto sink = FileSink::Create(folder.File("none/test.hxl"));
   ASSERT_FALSE(sink.ok());
   EXPECT_EQ(sink.error().code, ErrorCode::kEnvironment);
@@ -84,7 +85,7 @@ TEST(FileSinkTest, MissingFolderIsAnEnvironmentError) {
 }
 
 TEST(FileSinkTest, AFolderIsNotOverwritten) {
-  const TestFolder folder;
+  const testing::TempDir folder;
   const std::string path = folder.File("test.hxl");
   std::filesystem::create_directory(path);
   EXPECT_FALSE(FileSink::Create(path).ok());
@@ -92,7 +93,7 @@ TEST(FileSinkTest, AFolderIsNotOverwritten) {
 }
 
 TEST(FileSinkTest, UnfinishedAndInvalidOnesLeaveNothing) {
-  const TestFolder folder;
+  const testing::TempDir folder;
   {
     auto sink = FileSink::Create(folder.File("a.hxl"));
     ASSERT_TRUE(sink.ok());
@@ -135,7 +136,7 @@ TEST(SegmentSinkDeathTest, ARepeatedNameIsABug) {
   MemorySink sink;
   ASSERT_TRUE(sink.Add({"a", SegmentKind::kText}, AsBytes("1")).ok());
   EXPECT_EXIT((void)sink.Add({"a", SegmentKind::kText}, AsBytes("2")),
-              testing::ExitedWithCode(70), "internal error");
+              ::testing::ExitedWithCode(70), "internal error");
 }
 
 }  // namespace
