@@ -24,7 +24,7 @@ struct TurnStatistics {
 struct Statistics {
   double load_seconds = 0;      // Session::Create
   uint64_t peak_rss_bytes = 0;  // of the process, up to now
-  std::vector<TurnStatistics> turns;
+  std::vector<TurnStatistics> turns = {};
 };
 
 // Tokens a second, 0 when nothing was measured. The first new token comes out

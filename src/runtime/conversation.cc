@@ -1,0 +1,188 @@
+#include "runtime/conversation.h"
+
+#include <ctime>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "text/chat_template.h"
+#include "text/detokenizer.h"
+#include "text/tokenizer.h"
+#include "text/tokenizer_data.h"
+
+namespace hexllm {
+namespace {
+
+// The answer's buffer from the start, so that it rarely grows while decoding.
+constexpr size_t kAnswerBytes = size_t{1} << 14;
+
+Json Message(const char* role, std::string text) {
+  Json message = Json::object();
+  message["role"] = role;
+  message["content"] = std::move(text);
+  return message;
+}
+
+Result<Tokenizer> LoadTokenizer(const artifact::Artifact& artifact) {
+  const auto segment = artifact.manifest().tokenizer_segment;
+  if (!segment) {
+    return Error{ErrorCode::kUnsupported,
+                 artifact.path() +
+                     ": the checkpoint came without a tokenizer, so this "
+                     "artifact takes token ids only (--tokens IDS --ids)"};
+  }
+  HX_ASSIGN_OR_RETURN(TokenizerData data,
+                      ParseTokenizerBlob(artifact.Segment(*segment)));
+  return Tokenizer::Create(std::move(data));
+}
+
+// The template's variables: the tokens it knows by name, and all others.
+struct TemplateTokens {
+  ChatTokens known;
+  Json others = Json::object();
+};
+
+TemplateTokens FindTemplateTokens(const artifact::Manifest& manifest) {
+  TemplateTokens tokens;
+  const std::pair<std::string_view, std::optional<std::string>*> known[] = {
+      {"bos_token", &tokens.known.bos_token},
+      {"eos_token", &tokens.known.eos_token},
+      {"pad_token", &tokens.known.pad_token},
+      {"unk_token", &tokens.known.unk_token}};
+  for (const artifact::NamedText& token : manifest.special_tokens) {
+    std::optional<std::string>* place = nullptr;
+    for (const auto& [name, member] : known) {
+      if (name == token.name) place = member;
+    }
+    if (place != nullptr) {
+      *place = token.text;
+    } else {
+      tokens.others[token.name] = token.text;
+    }
+  }
+  return tokens;
+}
+
+std::optional<std::tm> LocalTime() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local = {};
+  if (localtime_r(&now, &local) == nullptr) return std::nullopt;
+  return local;
+}
+
+}  // namespace
+
+struct Conversation::Impl {
+  Impl(Session& owner, Tokenizer made)
+      : session(owner), tokenizer(std::move(made)) {}
+
+  Result<std::string> Render() const;
+  Result<GenerateResult> Generate(const GenerateOptions& options,
+                                  const TextCallback& on_text);
+
+  Session& session;
+  Tokenizer tokenizer;
+  std::optional<ChatTemplate> chat_template;
+  Json variables;
+  Json messages = Json::array();
+  // Of the first turn: a template that prints the date must not change the
+  // prefix that later turns reuse.
+  std::optional<std::tm> start = LocalTime();
+  std::string answer;  // of the last Generate
+};
+
+Result<std::string> Conversation::Impl::Render() const {
+  if (!chat_template) {
+    return Error{ErrorCode::kUnsupported,
+                 session.artifact().path() +
+                     ": the checkpoint came without a chat template; continue "
+                     "plain text instead (--raw)"};
+  }
+  ChatRenderOptions options;
+  options.add_generation_prompt = true;
+  options.variables = &variables;
+  options.now = start;
+  return chat_template->Render(messages, options);
+}
+
+Result<GenerateResult> Conversation::Impl::Generate(
+    const GenerateOptions& options, const TextCallback& on_text) {
+  StreamDetokenizer stream(tokenizer, SpecialTokens::kSkip);
+  answer.clear();
+  answer.reserve(kAnswerBytes);
+  const auto give = [&](std::string_view text) -> Result<TokenAction> {
+    if (text.empty()) return TokenAction::kContinue;
+    answer += text;
+    return on_text(text);
+  };
+  const TokenCallback on_token = [&](int32_t id) {
+    return give(stream.Feed(id));
+  };
+  HX_ASSIGN_OR_RETURN(const GenerateResult result,
+                      session.Generate(options, on_token));
+  if (result.reason != FinishReason::kStopped)
+    HX_RETURN_IF_ERROR(give(stream.Finish()).status());
+  return result;
+}
+
+Conversation::Conversation(std::unique_ptr<Impl> impl)
+    : impl_(std::move(impl)) {}
+Conversation::~Conversation() = default;
+
+Result<std::unique_ptr<Conversation>> Conversation::Create(Session& session) {
+  const artifact::Artifact& artifact = session.artifact();
+  HX_ASSIGN_OR_RETURN(Tokenizer tokenizer, LoadTokenizer(artifact));
+  auto impl = std::make_unique<Impl>(session, std::move(tokenizer));
+  TemplateTokens tokens = FindTemplateTokens(artifact.manifest());
+  impl->variables = std::move(tokens.others);
+  if (const auto segment = artifact.manifest().chat_template_segment) {
+    HX_ASSIGN_OR_RETURN(
+        impl->chat_template,
+        ChatTemplate::Parse(std::string(AsText(artifact.Segment(*segment))),
+                            std::move(tokens.known)));
+  }
+  return std::unique_ptr<Conversation>(new Conversation(std::move(impl)));
+}
+
+Status Conversation::SetSystem(std::string text) {
+  if (!impl_->messages.empty()) {
+    return Error{ErrorCode::kUsage,
+                 "the system message comes before the first turn, and once"};
+  }
+  impl_->messages.push_back(Message("system", std::move(text)));
+  return OkStatus();
+}
+
+Result<GenerateResult> Conversation::Chat(std::string text,
+                                          const GenerateOptions& options,
+                                          const TextCallback& on_text) {
+  Json& messages = impl_->messages;
+  messages.push_back(Message("user", std::move(text)));
+  const auto turn = [&]() -> Result<GenerateResult> {
+    HX_ASSIGN_OR_RETURN(const std::string prompt, impl_->Render());
+    HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                        impl_->tokenizer.Encode(prompt, AddSpecial::kNo));
+    HX_RETURN_IF_ERROR(impl_->session.ReplacePrompt(ids).status());
+    return impl_->Generate(options, on_text);
+  };
+  auto result = turn();
+  if (result.ok()) {
+    messages.push_back(Message("assistant", impl_->answer));
+  } else {
+    messages.erase(messages.size() - 1);
+  }
+  return result;
+}
+
+Result<GenerateResult> Conversation::Complete(std::string_view text,
+                                              const GenerateOptions& options,
+                                              const TextCallback& on_text) {
+  const AddSpecial add_special =
+      impl_->session.ids().empty() ? AddSpecial::kYes : AddSpecial::kNo;
+  HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                      impl_->tokenizer.Encode(text, add_special));
+  HX_RETURN_IF_ERROR(impl_->session.Prefill(ids));
+  return impl_->Generate(options, on_text);
+}
+
+}  // namespace hexllm
