@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.h"
 #include "text/bpe.h"
 
 namespace hexllm {
@@ -32,8 +33,9 @@ Result<std::vector<Merge>> ResolveMerges(const StringTable& pieces,
                                            : std::string_view(joined);
       return Error{
           ErrorCode::kBadInput,
-          fmt::format("merge {} ('{}' '{}'): the vocabulary has no piece '{}'",
-                      i / 2, halves[i], halves[i + 1], missing)};
+          fmt::format("merge {} ({} {}): the vocabulary has no piece {}", i / 2,
+                      Quoted(halves[i]), Quoted(halves[i + 1]),
+                      Quoted(missing))};
     }
     merges.push_back(merge);
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 
+#include "base/quote.h"
 #include "text/utf8.h"
 
 namespace hexllm {
@@ -149,7 +150,7 @@ class Translator {
         out_.push_back(c);
         return OkStatus();
       } else {
-        return Unsupported(fmt::format("the group '(?{}'", c));
+        return Unsupported("the group " + Quoted(std::string("(?") + c));
       }
     }
     return Ends("a group's options");
@@ -218,7 +219,7 @@ class Translator {
     if (negated) name.remove_prefix(1);
     if (name != "alpha" && name != "digit" && name != "space" &&
         name != "upper" && name != "lower") {
-      return Unsupported(fmt::format("the class '[:{}:]'", name));
+      return Unsupported("the POSIX class " + Quoted(name));
     }
     HX_RETURN_IF_ERROR(AppendProperty(name, negated));
     at_ = end + 2;
@@ -236,7 +237,7 @@ class Translator {
     } else if (folded.size() <= 2) {
       spelling = name;
     } else if (!std::all_of(folded.begin(), folded.end(), IsLetter)) {
-      return Unsupported(fmt::format("the property '{}'", name));
+      return Unsupported("the property " + Quoted(name));
     } else {
       spelling = fmt::format("sc:{}", name);
     }
@@ -276,7 +277,7 @@ class Translator {
     }
     if (digits.empty() || digits.size() > 6 ||
         !std::all_of(digits.begin(), digits.end(), IsHex)) {
-      return Unsupported(fmt::format("the code point '\\{}{}'", kind, digits));
+      return Unsupported("the code point " + Quoted(digits));
     }
     out_.append(fmt::format("\\x{{{}}}", digits));
     return OkStatus();
@@ -350,7 +351,7 @@ class Translator {
       return OkStatus();
     }
     if (!same && (IsLetter(c) || IsDigit(c)))
-      return Unsupported(fmt::format("the escape '\\{}'", c));
+      return Unsupported("the escape " + Quoted(std::string(1, c)));
     if (static_cast<unsigned char>(c) < 0x80) out_.push_back('\\');
     out_.push_back(c);
     return OkStatus();

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/quote.h"
 #include "text/onig_syntax.h"
 
 namespace hexllm {
@@ -50,13 +51,6 @@ std::string MessageOf(int code) {
   return reinterpret_cast<const char*>(buffer);
 }
 
-// The head of a pattern for a message.
-std::string Quote(std::string_view pattern) {
-  constexpr size_t kShown = 60;
-  const bool cut = pattern.size() > kShown;
-  return fmt::format("'{}{}'", pattern.substr(0, kShown), cut ? "..." : "");
-}
-
 }  // namespace
 
 struct RegexScratch::Impl {
@@ -96,13 +90,13 @@ Result<Regex> Regex::Compile(std::string_view pattern) {
         ErrorCode::kUnsupported,
         fmt::format(
             "regular expression {}: {} bytes long, at most {} are supported",
-            Quote(pattern), pattern.size(), kMaxPatternBytes)};
+            Quoted(pattern), pattern.size(), kMaxPatternBytes)};
   }
   auto translated = OnigToPcre2(pattern);
   if (!translated.ok()) {
     return std::move(translated)
         .error()
-        .With(fmt::format("regular expression {}", Quote(pattern)));
+        .With(fmt::format("regular expression {}", Quoted(pattern)));
   }
   const std::unique_ptr<pcre2_compile_context, FreeCompileContext> context(
       pcre2_compile_context_create(nullptr));
@@ -116,10 +110,10 @@ Result<Regex> Regex::Compile(std::string_view pattern) {
       pcre2_compile(Units(*translated), translated->size(), kOptions, &error,
                     &where, context.get()));
   if (code == nullptr) {
-    return Error{
-        ErrorCode::kBadInput,
-        fmt::format("regular expression {}: {} (at byte {} of '{}')",
-                    Quote(pattern), MessageOf(error), where, *translated)};
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("regular expression {}: {} (at byte {} of {})",
+                             Quoted(pattern), MessageOf(error), where,
+                             Quoted(*translated))};
   }
   // Without JIT the interpreter gives the same matches.
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
@@ -146,7 +140,7 @@ Result<std::optional<Regex::Match>> Regex::Find(std::string_view subject,
     return Error{ErrorCode::kBadInput,
                  fmt::format("regular expression {}: gave up on a text of {} "
                              "bytes at byte {}: {}",
-                             Quote(impl_->pattern), subject.size(), from,
+                             Quoted(impl_->pattern), subject.size(), from,
                              MessageOf(found))};
   }
   const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(data);

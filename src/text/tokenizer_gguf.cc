@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/quote.h"
 #include "text/bpe_merges.h"
 #include "text/gguf_pre_tokenizers.h"
 #include "text/tokenizer_data.h"
@@ -68,8 +69,8 @@ Status ReadMerges(const GgufTokenizer& gguf, TokenizerData& data) {
       return Error{
           ErrorCode::kBadInput,
           fmt::format(
-              "tokenizer.ggml.merges[{}]: expected 'left right', found '{}'", i,
-              line)};
+              "tokenizer.ggml.merges[{}]: expected 'left right', found {}", i,
+              Quoted(line))};
     }
     if (halves.total_bytes() + line.size() > kMaxVocabBytes) {
       return Error{ErrorCode::kBadInput,
@@ -123,16 +124,15 @@ Result<TokenizerData> TokenizerDataFromGguf(const GgufTokenizer& gguf) {
   if (gguf.model != "gpt2") {
     return Error{
         ErrorCode::kUnsupported,
-        fmt::format(
-            "tokenizer.ggml.model '{}' is not supported: expected 'gpt2'",
-            gguf.model)};
+        fmt::format("tokenizer.ggml.model {} is not supported: expected 'gpt2'",
+                    Quoted(gguf.model))};
   }
   const GgufPreTokenizer* row = FindGgufPreTokenizer(gguf.pre);
   if (row == nullptr) {
     return Error{ErrorCode::kUnsupported,
-                 fmt::format("tokenizer.ggml.pre '{}' is not supported: use "
+                 fmt::format("tokenizer.ggml.pre {} is not supported: use "
                              "the model's tokenizer.json instead",
-                             gguf.pre)};
+                             Quoted(gguf.pre))};
   }
   TokenizerData data;
   HX_RETURN_IF_ERROR(ReadTokens(gguf, data));

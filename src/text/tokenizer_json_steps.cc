@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.h"
 #include "text/utf8.h"
 
 namespace hexllm {
@@ -9,7 +10,7 @@ namespace {
 
 Error Unsupported(std::string_view component, std::string_view type) {
   return Error{ErrorCode::kUnsupported,
-               fmt::format("{} '{}' is not supported", component, type)};
+               fmt::format("{} {} is not supported", component, Quoted(type))};
 }
 
 // A member that must be there, of any type.
@@ -61,17 +62,17 @@ Result<SplitBehavior> ReadBehavior(const Json& json,
   return Error{
       ErrorCode::kBadInput,
       fmt::format("'behavior': expected Removed, Isolated, MergedWithPrevious, "
-                  "MergedWithNext or Contiguous, found '{}'",
-                  name)};
+                  "MergedWithNext or Contiguous, found {}",
+                  Quoted(name))};
 }
 
 // A member that holds exactly one character.
 Result<std::string> ReadChar(const Json& json, std::string_view key) {
   HX_ASSIGN_OR_RETURN(std::string text, GetString(json, key));
   if (text.empty() || DecodeUtf8(text, 0).bytes != text.size()) {
-    return Error{
-        ErrorCode::kBadInput,
-        fmt::format("'{}': expected one character, found '{}'", key, text)};
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("'{}': expected one character, found {}", key,
+                             Quoted(text))};
   }
   return text;
 }
@@ -129,9 +130,8 @@ Result<PrependScheme> ReadPrependScheme(const Json& json) {
   if (name == "never") return PrependScheme::kNever;
   return Error{
       ErrorCode::kBadInput,
-      fmt::format(
-          "'prepend_scheme': expected always, first or never, found '{}'",
-          name)};
+      fmt::format("'prepend_scheme': expected always, first or never, found {}",
+                  Quoted(name))};
 }
 
 Status ReadMetaspace(const Json& json, TokenizerData& data) {
@@ -165,7 +165,7 @@ Result<int32_t> ToId(const Json& json) {
   if (!is_id)
     return Error{ErrorCode::kBadInput,
                  fmt::format("a template's id: expected 0..{}, found {}",
-                             kMaxVocabSize - 1, DumpJson(json))};
+                             kMaxVocabSize - 1, Quoted(DumpJson(json)))};
   return json.get<int32_t>();
 }
 
@@ -179,8 +179,8 @@ Status AppendTemplateToken(const Json& json, const Json& piece,
     return Error{
         ErrorCode::kBadInput,
         fmt::format(
-            "'single' uses '{}', but 'special_tokens' gives no ids for it",
-            name)};
+            "'single' uses {}, but 'special_tokens' gives no ids for it",
+            Quoted(name))};
   }
   for (const Json& id : *ids) {
     HX_ASSIGN_OR_RETURN(const int32_t value, ToId(id));
