@@ -25,11 +25,12 @@ constexpr int64_t kScratchAlignFloats = 16;
 
 // What the graphs of one engine share.
 struct Shared {
-  Shared(int threads, const KernelTable& table)
-      : pool(threads), kernels(table) {}
+  Shared(int threads, const KernelTable& table, int64_t grain)
+      : pool(threads), kernels(table), grain_work(grain) {}
 
   ThreadPool pool;
   const KernelTable& kernels;
+  int64_t grain_work;
 };
 
 class CpuGraph final : public ExecutableGraph {
@@ -150,6 +151,7 @@ Status CpuGraph::Execute(StepRows rows) {
   const RunContext context{
       .pool = shared_->pool,
       .kernels = shared_->kernels,
+      .grain_work = shared_->grain_work,
       .scratch = reinterpret_cast<float*>(scratch_.bytes().data()),
       .scratch_stride = scratch_stride_,
       .begin = rows.begin};
@@ -159,8 +161,8 @@ Status CpuGraph::Execute(StepRows rows) {
 
 class CpuEngine final : public Engine {
  public:
-  CpuEngine(int threads, const KernelTable& kernels)
-      : shared_(std::make_shared<Shared>(threads, kernels)) {}
+  explicit CpuEngine(std::shared_ptr<Shared> shared)
+      : shared_(std::move(shared)) {}
 
   std::string_view name() const override { return "cpu"; }
   Result<Buffer> Allocate(size_t bytes) override {
@@ -223,9 +225,15 @@ Result<std::unique_ptr<Engine>> CreateEngine(const EngineOptions& options) {
                  fmt::format("this CPU or this build has no {} kernels",
                              IsaName(*options.isa))};
   }
+  if (options.grain_work < 1) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("work of a part: expected 1 or more, found {}",
+                             options.grain_work)};
+  }
   const int threads = options.threads > 0 ? options.threads : PhysicalCores();
   return std::unique_ptr<Engine>(
-      std::make_unique<CpuEngine>(std::min(threads, kMaxThreads), *kernels));
+      std::make_unique<CpuEngine>(std::make_shared<Shared>(
+          std::min(threads, kMaxThreads), *kernels, options.grain_work)));
 }
 
 }  // namespace hexllm::cpu

@@ -10,9 +10,6 @@
 namespace hexllm::cpu {
 namespace {
 
-// Work of one part, in multiply-adds or moved floats: some microseconds, many
-// times what it costs to wake a thread of the pool.
-constexpr int64_t kGrainWork = 1 << 16;
 // Output columns of a matmul go to threads in whole cache lines.
 constexpr int64_t kLineFloats = 16;
 // exp and the like, in multiply-adds.
@@ -22,9 +19,10 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // --- Splitting work ---
 
-// Into how many parts `items` items of `item_work` each are split.
+// Into how many parts `items` items are split. `item_work` is in multiply-adds
+// or moved floats.
 int64_t NumParts(const RunContext& context, int64_t items, int64_t item_work) {
-  const int64_t grain = std::max<int64_t>(1, kGrainWork / item_work);
+  const int64_t grain = std::max<int64_t>(1, context.grain_work / item_work);
   return std::min<int64_t>(context.pool.threads(), CeilDiv(items, grain));
 }
 

@@ -33,6 +33,7 @@ struct Step;
 struct RunContext {
   ThreadPool& pool;
   const KernelTable& kernels;
+  int64_t grain_work;      // EngineOptions::grain_work
   float* scratch;          // one part per thread
   int64_t scratch_stride;  // floats from one thread's part to the next
   int64_t begin;           // first row of the step that is no padding

@@ -18,7 +18,10 @@ using artifact::LogitsRows;
 
 IoSpec MakeSpec(const ir::Graph& graph, const ir::GraphIo& io) {
   const ir::TensorType& type = graph.type(io.value);
-  IoSpec spec{.role = io.role, .dtype = type.dtype, .shape = type.shape};
+  IoSpec spec;
+  spec.role = io.role;
+  spec.dtype = type.dtype;
+  spec.shape = type.shape;
   if (io.role.kind == RoleKind::kMask) {
     // Added to the scores.
     spec.mask_visible = std::bit_cast<uint32_t>(0.0f);

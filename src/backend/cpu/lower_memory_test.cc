@@ -74,8 +74,8 @@ TEST(PlanArena, RandomLivesStayApart) {
     std::vector<BufferLife> lives(100);
     for (BufferLife& life : lives) {
       life.bytes = (random() % 64 + 1) * 16;
-      life.first = random() % 200;
-      life.last = life.first + random() % 8;
+      life.first = static_cast<int64_t>(random() % 200);
+      life.last = life.first + static_cast<int64_t>(random() % 8);
     }
     const ArenaLayout layout = PlanArena(lives, kAlign);
     uint64_t bound = 0;
