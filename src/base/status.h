@@ -41,10 +41,9 @@ struct Error {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Error error)
-      : error_(std::move(error)),
-        ok_(false) {
-  }  // NOLINT(google-explicit-constructor): `return Error{...}` is the idiom.
+  // Implicit, so that `return Error{...};` works.
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Status(Error error) : error_(std::move(error)), ok_(false) {}
 
   bool ok() const { return ok_; }
   const Error& error() const& {
@@ -68,12 +67,11 @@ inline Status OkStatus() { return {}; }
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value)
-      : state_(std::in_place_index<0>, std::move(value)) {
-  }  // NOLINT(google-explicit-constructor): `return value` is the idiom.
-  Result(Error error)
-      : state_(std::in_place_index<1>, std::move(error)) {
-  }  // NOLINT(google-explicit-constructor): `return Error{...}` is the idiom.
+  // Implicit, so that `return value;` and `return Error{...};` work.
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
   bool ok() const { return state_.index() == 0; }
   T& value() & {
