@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <new>
@@ -166,6 +168,8 @@ struct FakeFaults {
   int steps = 0;                    // Execute calls so far
   int allocations = 0;
   std::vector<uint32_t> step_tokens;  // T of each
+  // Called with true when an Execute begins and with false when it ends.
+  std::function<void(bool)> on_execute = [](bool) {};
 };
 
 class FakeGraph final : public ExecutableGraph {
@@ -193,6 +197,19 @@ class FakeGraph final : public ExecutableGraph {
   }
 
   Status Execute(StepRows rows) override {
+    faults_->on_execute(true);
+    Status status = RunStep(rows);
+    faults_->on_execute(false);
+    return status;
+  }
+
+ private:
+  struct Bound {
+    const artifact::IoSpec* spec = nullptr;
+    std::span<std::byte> memory;
+  };
+
+  Status RunStep(StepRows rows) {
     HX_CHECK(bound_.size() == entry().inputs.size() + entry().outputs.size());
     const int step = faults_->steps++;
     faults_->step_tokens.push_back(entry().step_tokens);
@@ -204,12 +221,6 @@ class FakeGraph final : public ExecutableGraph {
       HX_RETURN_IF_ERROR(RunRow(row, rows.begin, faults_->nan_step == step));
     return OkStatus();
   }
-
- private:
-  struct Bound {
-    const artifact::IoSpec* spec = nullptr;
-    std::span<std::byte> memory;
-  };
 
   const Bound* Find(RoleKind kind, size_t index = 0) const {
     const auto it = bound_.find({kind, static_cast<int32_t>(index)});
