@@ -1,0 +1,22 @@
+// Parses the text of a template into its syntax tree (jinja_ast.h). Used by
+// ChatTemplate. Source: jinja2 3.1 parser with the extension loopcontrols and
+// transformers' tag `generation`.
+#pragma once
+
+#include <string_view>
+
+#include "base/status.h"
+#include "text/jinja_ast.h"
+
+namespace hexllm::jinja {
+
+// How deep statements and expressions may be nested.
+inline constexpr int kMaxSyntaxDepth = 150;
+
+// Parses `source` (valid UTF-8). kBadInput "chat template line N: ..." for
+// errors of syntax and for filters and tests that jinja2 does not have;
+// kUnsupported for what jinja2 has and hexllm has not (inheritance, imports,
+// rare filters).
+Result<Body> ParseTemplate(std::string_view source);
+
+}  // namespace hexllm::jinja
