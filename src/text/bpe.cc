@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 
 #include "base/check.h"
 #include "text/byte_level.h"
@@ -40,10 +41,11 @@ uint64_t HashBytes(std::string_view bytes) {
   return hash;
 }
 
-// Lowest rank first, then leftmost.
-bool IsWorse(const BpeScratch::Candidate& a, const BpeScratch::Candidate& b) {
-  return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
-}
+// The half of a hash that does not choose the slot.
+uint32_t TagOf(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
+
+// No merge, in the place of a rank and a position.
+constexpr uint64_t kNoCandidate = UINT64_MAX;
 
 Status CheckIds(const TokenizerData& data) {
   const auto size = static_cast<int64_t>(data.pieces.size());
@@ -69,26 +71,34 @@ Status CheckIds(const TokenizerData& data) {
 }  // namespace
 
 void PieceIndex::Build(const StringTable& pieces) {
-  slots_.assign(SlotsFor(pieces.size()), kNoToken);
+  slots_.assign(SlotsFor(pieces.size()), Slot{});
   for (size_t id = 0; id < pieces.size(); ++id) {
-    if (!pieces[id].empty())
-      slots_[Slot(pieces, pieces[id])] = static_cast<int32_t>(id);
+    const std::string_view piece = pieces[id];
+    if (piece.empty()) continue;
+    const uint64_t hash = HashBytes(piece);
+    slots_[Place(pieces, piece, hash)] = {TagOf(hash),
+                                          static_cast<int32_t>(id)};
   }
 }
 
-size_t PieceIndex::Slot(const StringTable& pieces,
-                        std::string_view piece) const {
+size_t PieceIndex::Place(const StringTable& pieces, std::string_view piece,
+                         uint64_t hash) const {
   const size_t mask = slots_.size() - 1;
-  size_t slot = HashBytes(piece) & mask;
-  while (slots_[slot] != kNoToken &&
-         pieces[static_cast<size_t>(slots_[slot])] != piece)
-    slot = (slot + 1) & mask;
-  return slot;
+  size_t place = hash & mask;
+  while (slots_[place].id != kNoToken) {
+    const Slot& slot = slots_[place];
+    if (slot.tag == TagOf(hash) &&
+        pieces[static_cast<size_t>(slot.id)] == piece)
+      break;
+    place = (place + 1) & mask;
+  }
+  return place;
 }
 
 int32_t PieceIndex::Find(const StringTable& pieces,
                          std::string_view piece) const {
-  return slots_.empty() ? kNoToken : slots_[Slot(pieces, piece)];
+  if (slots_.empty()) return kNoToken;
+  return slots_[Place(pieces, piece, HashBytes(piece))].id;
 }
 
 void MergeIndex::Build(const std::vector<Merge>& merges) {
@@ -249,30 +259,31 @@ size_t BpeModel::MergeShort(int32_t* ids, size_t count) const {
 // Merges scratch.ids in place.
 void BpeModel::MergeLong(BpeScratch& scratch) const {
   auto& symbols = scratch.symbols;
-  const auto count = static_cast<int32_t>(scratch.ids.size());
-  symbols.clear();
-  scratch.queue.clear();
-  for (int32_t i = 0; i < count; ++i) {
-    symbols.push_back({scratch.ids[static_cast<size_t>(i)], i - 1,
-                       i + 1 < count ? i + 1 : -1});
-  }
-  for (int32_t i = 0; i + 1 < count; ++i) PushCandidate(i, scratch);
-  while (!scratch.queue.empty()) {
-    std::pop_heap(scratch.queue.begin(), scratch.queue.end(), IsWorse);
-    const BpeScratch::Candidate top = scratch.queue.back();
-    scratch.queue.pop_back();
-    auto& left = symbols[static_cast<size_t>(top.position)];
+  auto& queue = scratch.queue;
+  StartQueue(scratch);
+  const auto push = [&](int32_t position) {
+    const uint64_t candidate = CandidateAt(position, symbols);
+    if (candidate == kNoCandidate) return;
+    queue.push_back(candidate);
+    std::push_heap(queue.begin(), queue.end(), std::greater<>());
+  };
+  while (!queue.empty()) {
+    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
+    const auto position = static_cast<int32_t>(queue.back() & UINT32_MAX);
+    const auto rank = static_cast<uint32_t>(queue.back() >> 32);
+    queue.pop_back();
+    auto& left = symbols[static_cast<size_t>(position)];
     if (left.id == kNoToken || left.next < 0) continue;
     auto& right = symbols[static_cast<size_t>(left.next)];
-    // Outdated when one of the two has been merged meanwhile.
-    if (merge_index_.Find(left.id, right.id).rank != top.rank) continue;
-    left.id = top.result;
+    const MergeIndex::Entry& merge = merge_index_.Find(left.id, right.id);
+    if (merge.rank != rank) continue;  // one of the two was merged meanwhile
+    left.id = merge.result;
     right.id = kNoToken;
     left.next = right.next;
     if (left.next >= 0)
-      symbols[static_cast<size_t>(left.next)].previous = top.position;
-    PushCandidate(left.previous, scratch);
-    PushCandidate(top.position, scratch);
+      symbols[static_cast<size_t>(left.next)].previous = position;
+    push(left.previous);
+    push(position);
   }
   scratch.ids.clear();
   for (int32_t i = 0; i >= 0; i = symbols[static_cast<size_t>(i)].next) {
@@ -280,16 +291,34 @@ void BpeModel::MergeLong(BpeScratch& scratch) const {
   }
 }
 
-// Queues the merge of the symbol at `position` with the next, if there is one.
-void BpeModel::PushCandidate(int32_t position, BpeScratch& scratch) const {
-  if (position < 0) return;
-  const auto& left = scratch.symbols[static_cast<size_t>(position)];
-  if (left.next < 0) return;
-  const MergeIndex::Entry& merge = merge_index_.Find(
-      left.id, scratch.symbols[static_cast<size_t>(left.next)].id);
-  if (merge.rank == MergeIndex::kNoRank) return;
-  scratch.queue.push_back({merge.rank, position, merge.result});
-  std::push_heap(scratch.queue.begin(), scratch.queue.end(), IsWorse);
+// Makes scratch.symbols, a list of scratch.ids, and the queue of its merges.
+void BpeModel::StartQueue(BpeScratch& scratch) const {
+  scratch.symbols.clear();
+  scratch.queue.clear();
+  const auto count = static_cast<int32_t>(scratch.ids.size());
+  for (int32_t i = 0; i < count; ++i) {
+    const int32_t id = scratch.ids[static_cast<size_t>(i)];
+    scratch.symbols.push_back({id, i - 1, i + 1 < count ? i + 1 : -1});
+  }
+  for (int32_t i = 0; i < count; ++i) {
+    const uint64_t candidate = CandidateAt(i, scratch.symbols);
+    if (candidate != kNoCandidate) scratch.queue.push_back(candidate);
+  }
+  std::make_heap(scratch.queue.begin(), scratch.queue.end(), std::greater<>());
+}
+
+// The merge of the symbol at `position` (-1 = none) with the next, as a number
+// of the queue.
+uint64_t BpeModel::CandidateAt(
+    int32_t position, const std::vector<BpeScratch::Symbol>& symbols) const {
+  if (position < 0) return kNoCandidate;
+  const auto& left = symbols[static_cast<size_t>(position)];
+  if (left.next < 0) return kNoCandidate;
+  const uint32_t rank =
+      merge_index_.Find(left.id, symbols[static_cast<size_t>(left.next)].id)
+          .rank;
+  if (rank == MergeIndex::kNoRank) return kNoCandidate;
+  return (static_cast<uint64_t>(rank) << 32) | static_cast<uint32_t>(position);
 }
 
 }  // namespace hexllm

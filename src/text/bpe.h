@@ -28,10 +28,15 @@ class PieceIndex {
   int32_t Find(const StringTable& pieces, std::string_view piece) const;
 
  private:
-  size_t Slot(const StringTable& pieces, std::string_view piece) const;
+  struct Slot {
+    uint32_t tag = 0;       // of the piece's hash: spares most comparisons
+    int32_t id = kNoToken;  // kNoToken = free
+  };
+  // Where `piece` is or would be.
+  size_t Place(const StringTable& pieces, std::string_view piece,
+               uint64_t hash) const;
 
-  std::vector<int32_t>
-      slots_;  // id, or kNoToken = free; the size is a power of two
+  std::vector<Slot> slots_;  // the size is a power of two
 };
 
 // Pairs of ids to their merge.
@@ -77,14 +82,11 @@ struct BpeScratch {
     int32_t previous;  // -1 = none
     int32_t next;      // -1 = none
   };
-  struct Candidate {
-    uint32_t rank;
-    int32_t position;
-    int32_t result;
-  };
   std::vector<int32_t> ids;
   std::vector<Symbol> symbols;
-  std::vector<Candidate> queue;
+  // A heap of possible merges, the least on top: rank in the upper half of the
+  // number, index of the left symbol in the lower.
+  std::vector<uint64_t> queue;
 };
 
 // Immutable and thread-safe.
@@ -110,7 +112,9 @@ class BpeModel {
                           std::vector<int32_t>& ids) const;
   size_t MergeShort(int32_t* ids, size_t count) const;
   void MergeLong(BpeScratch& scratch) const;
-  void PushCandidate(int32_t position, BpeScratch& scratch) const;
+  void StartQueue(BpeScratch& scratch) const;
+  uint64_t CandidateAt(int32_t position,
+                       const std::vector<BpeScratch::Symbol>& symbols) const;
 
   WordAlphabet alphabet_ = WordAlphabet::kText;
   bool ignore_merges_ = false;

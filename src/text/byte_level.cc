@@ -53,19 +53,25 @@ void AppendByteLevel(std::string_view bytes, std::string& out) {
     AppendUtf8(ByteLevelChar(static_cast<uint8_t>(byte)), out);
 }
 
+// The alphabet ends below U+0800, so its characters have one or two bytes of
+// UTF-8. Runs for each piece of a vocabulary at process start.
 bool AppendBytesOfByteLevel(std::string_view spelling, std::string& out) {
   const size_t size = out.size();
-  for (size_t at = 0; at < spelling.size();) {
-    const Utf8Char c = DecodeUtf8(spelling, at);
-    const auto byte = c.state == Utf8State::kValid
-                          ? ByteOfByteLevelChar(c.code_point)
-                          : std::nullopt;
+  for (size_t at = 0; at < spelling.size(); ++at) {
+    uint32_t c = static_cast<uint8_t>(spelling[at]);
+    if (c >= 0x80) {
+      const Utf8Char decoded = DecodeUtf8(spelling, at);
+      c = decoded.bytes == 2 && decoded.state == Utf8State::kValid
+              ? decoded.code_point
+              : kAlphabetEnd;
+      ++at;
+    }
+    const auto byte = ByteOfByteLevelChar(c);
     if (!byte) {
       out.resize(size);
       return false;
     }
     out.push_back(static_cast<char>(*byte));
-    at += c.bytes;
   }
   return true;
 }

@@ -93,6 +93,7 @@ Result<std::string> ReplaceMatches(const TextMatcher& matcher,
                                    std::string_view text,
                                    const Replacement& replacement,
                                    RegexScratch& scratch) {
+  if (!matcher.MayMatch(text)) return std::string(text);
   std::vector<MatchedSpan> spans;
   HX_RETURN_IF_ERROR(matcher.Cut(text, scratch, spans));
   std::string out;

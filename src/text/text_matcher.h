@@ -33,6 +33,12 @@ class TextMatcher {
   // As Regex::Compile; also kBadInput for an empty string pattern.
   static Result<TextMatcher> Create(const TextPattern& pattern);
 
+  // False only when `text` surely has no match; cheaper than finding out.
+  bool MayMatch(std::string_view text) const {
+    return pattern_.kind != PatternKind::kString ||
+           text.find(pattern_.text) != std::string_view::npos;
+  }
+
   // Cuts `text` (valid UTF-8) into matches and gaps, in order and without
   // holes, into `out` (replaced). Gaps are not empty; matches of a regular
   // expression may be. Errors as Regex::Find.
