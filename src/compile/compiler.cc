@@ -97,16 +97,17 @@ Result<Job> Prepare(const std::string& model_path,
              std::move(text), std::move(recipe), lengths};
 }
 
-// Writes "<dir>/<NN>_<pass>.ir" after each pass.
-Status DumpIr(const std::string& dir, size_t number, std::string_view pass,
+// Writes "<dir>/<NN>_<pass>.ir".
+Status DumpIr(const std::string& dir, const PassStage& stage,
               const ir::Module& module) {
   std::error_code error;
   std::filesystem::create_directories(dir, error);
-  if (error)
+  if (error) {
     return Error{ErrorCode::kEnvironment,
                  fmt::format("{}: cannot create: {}", dir, error.message())};
-  const auto path =
-      std::filesystem::path(dir) / fmt::format("{:02}_{}.ir", number, pass);
+  }
+  const auto path = std::filesystem::path(dir) /
+                    fmt::format("{:02}_{}.ir", stage.index, stage.pass);
   return WriteFile(path.string(), AsBytes(ir::Print(module)));
 }
 
@@ -116,16 +117,14 @@ Result<ir::Module> BuildGraphs(const Job& job) {
       ir::Module module,
       models::BuildDecoder(
           job.source, GraphRequests(job.lengths, job.options.prefill_logits)));
-  passes::PipelineOptions options;
-  size_t dumped = 0;
-  if (!job.options.dump_ir_dir.empty()) {
-    HX_RETURN_IF_ERROR(
-        DumpIr(job.options.dump_ir_dir, dumped++, "built", module));
-    options.after_pass = [&](std::string_view pass, const ir::Module& after) {
-      return DumpIr(job.options.dump_ir_dir, dumped++, pass, after);
+  PipelineOptions options;
+  const std::string& dir = job.options.dump_ir_dir;
+  if (!dir.empty()) {
+    options.dump = [&dir](const PassStage& stage, const ir::Module& now) {
+      return DumpIr(dir, stage, now);
     };
   }
-  HX_RETURN_IF_ERROR(passes::RunPipeline(module, job.options.target, options));
+  HX_RETURN_IF_ERROR(RunPipeline(module, job.options.target, options));
   return module;
 }
 

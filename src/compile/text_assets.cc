@@ -9,6 +9,7 @@
 #include "checkpoint/side_files.h"
 #include "compile/end_tokens.h"
 #include "compile/generation_defaults.h"
+#include "runtime/chat_tokens.h"
 #include "text/chat_template_source.h"
 
 namespace hexllm {
@@ -39,27 +40,21 @@ const Json* Pointer(const std::optional<Json>& json) {
   return json ? &*json : nullptr;
 }
 
-constexpr std::string_view kSpecialNames[] = {
-    "bos_token", "eos_token", "unk_token", "sep_token",
-    "pad_token", "cls_token", "mask_token"};
-
-// "<s>", or {"content": "<s>", ...} as older files have it.
-std::optional<std::string> TokenText(const Json* json, std::string_view name) {
-  const Json* value = json == nullptr ? nullptr : FindMember(*json, name);
-  if (value != nullptr && value->is_object())
-    value = FindMember(*value, "content");
-  if (value == nullptr || !value->is_string()) return std::nullopt;
-  return value->get<std::string>();
-}
-
-std::vector<artifact::NamedText> HfSpecialTokens(const SideFiles& files) {
-  std::vector<artifact::NamedText> tokens;
-  for (const std::string_view name : kSpecialNames) {
-    auto text = TokenText(Pointer(files.tokenizer_config), name);
-    if (!text) text = TokenText(Pointer(files.special_tokens_map), name);
-    if (text) tokens.push_back({std::string(name), std::move(*text)});
+// tokenizer_config.json, or special_tokens_map.json where that says nothing.
+Result<std::vector<artifact::NamedText>> HfSpecialTokens(
+    const std::string& folder, const SideFiles& files) {
+  for (const auto& [json, name] :
+       {std::pair(&files.tokenizer_config, "tokenizer_config.json"),
+        std::pair(&files.special_tokens_map, "special_tokens_map.json")}) {
+    if (!*json) continue;
+    auto tokens = ReadChatTokens(**json);
+    if (!tokens.ok()) {
+      return std::move(tokens).error().With(fmt::format("{}/{}", folder, name));
+    }
+    auto named = NamedTextsFrom(*tokens);
+    if (!named.empty()) return named;
   }
-  return tokens;
+  return std::vector<artifact::NamedText>();
 }
 
 Result<std::optional<TokenizerData>> HfTokenizer(const std::string& folder) {
@@ -72,23 +67,28 @@ Result<std::optional<TokenizerData>> HfTokenizer(const std::string& folder) {
   return std::optional<TokenizerData>(std::move(*data));
 }
 
-// chat_template.jinja stands above tokenizer_config.json, as in transformers.
+// The template for chats without tools.
 Result<std::optional<std::string>> HfTemplate(const std::string& folder,
                                               const SideFiles& files) {
-  HX_ASSIGN_OR_RETURN(auto jinja, ReadSideFile(folder, "chat_template.jinja"));
-  if (jinja || !files.tokenizer_config) return jinja;
-  auto text = ChatTemplateFromConfig(*files.tokenizer_config);
-  if (!text.ok())
-    return std::move(text).error().With(
-        fmt::format("{}/tokenizer_config.json", folder));
-  return text;
+  ChatTemplateFiles sources;
+  sources.tokenizer_config = Pointer(files.tokenizer_config);
+  HX_ASSIGN_OR_RETURN(sources.chat_template_jinja,
+                      ReadSideFile(folder, "chat_template.jinja"));
+  auto templates = FindChatTemplates(sources);
+  if (!templates.ok()) {
+    return std::move(templates).error().With(folder + "/tokenizer_config.json");
+  }
+  if (templates->empty()) return std::optional<std::string>();
+  auto chosen = ChooseChatTemplate(*templates, "", ChatTools::kNone);
+  if (!chosen.ok()) return std::move(chosen).error().With(folder);
+  return std::optional<std::string>((*chosen)->source);
 }
 
 // Template and special tokens; tokenizer and generation are read separately.
 Result<TextAssets> HfChat(const std::string& folder, const SideFiles& files) {
   TextAssets assets;
   HX_ASSIGN_OR_RETURN(assets.chat_template, HfTemplate(folder, files));
-  assets.special_tokens = HfSpecialTokens(files);
+  HX_ASSIGN_OR_RETURN(assets.special_tokens, HfSpecialTokens(folder, files));
   return assets;
 }
 

@@ -27,4 +27,14 @@ ChatTokens ChatTokensFrom(std::span<const artifact::NamedText> tokens) {
   return out;
 }
 
+std::vector<artifact::NamedText> NamedTextsFrom(const ChatTokens& tokens) {
+  std::vector<artifact::NamedText> out;
+  for (const Row& row : kRows) {
+    if (const auto& text = tokens.*row.member) {
+      out.push_back({std::string(row.name), *text});
+    }
+  }
+  return out;
+}
+
 }  // namespace hexllm

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/chat_tokens.h"
 #include "text/chat_template.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer.h"
@@ -36,33 +37,6 @@ Result<Tokenizer> LoadTokenizer(const artifact::Artifact& artifact) {
   return Tokenizer::Create(std::move(data));
 }
 
-// The template's variables: the tokens it knows by name, and all others.
-struct TemplateTokens {
-  ChatTokens known;
-  Json others = Json::object();
-};
-
-TemplateTokens FindTemplateTokens(const artifact::Manifest& manifest) {
-  TemplateTokens tokens;
-  const std::pair<std::string_view, std::optional<std::string>*> known[] = {
-      {"bos_token", &tokens.known.bos_token},
-      {"eos_token", &tokens.known.eos_token},
-      {"pad_token", &tokens.known.pad_token},
-      {"unk_token", &tokens.known.unk_token}};
-  for (const artifact::NamedText& token : manifest.special_tokens) {
-    std::optional<std::string>* place = nullptr;
-    for (const auto& [name, member] : known) {
-      if (name == token.name) place = member;
-    }
-    if (place != nullptr) {
-      *place = token.text;
-    } else {
-      tokens.others[token.name] = token.text;
-    }
-  }
-  return tokens;
-}
-
 std::optional<std::tm> LocalTime() {
   const std::time_t now = std::time(nullptr);
   std::tm local = {};
@@ -83,7 +57,6 @@ struct Conversation::Impl {
   Session& session;
   Tokenizer tokenizer;
   std::optional<ChatTemplate> chat_template;
-  Json variables;
   Json messages = Json::array();
   // Of the first turn: a template that prints the date must not change the
   // prefix that later turns reuse.
@@ -100,7 +73,6 @@ Result<std::string> Conversation::Impl::Render() const {
   }
   ChatRenderOptions options;
   options.add_generation_prompt = true;
-  options.variables = &variables;
   options.now = start;
   return chat_template->Render(messages, options);
 }
@@ -133,13 +105,12 @@ Result<std::unique_ptr<Conversation>> Conversation::Create(Session& session) {
   const artifact::Artifact& artifact = session.artifact();
   HX_ASSIGN_OR_RETURN(Tokenizer tokenizer, LoadTokenizer(artifact));
   auto impl = std::make_unique<Impl>(session, std::move(tokenizer));
-  TemplateTokens tokens = FindTemplateTokens(artifact.manifest());
-  impl->variables = std::move(tokens.others);
   if (const auto segment = artifact.manifest().chat_template_segment) {
     HX_ASSIGN_OR_RETURN(
         impl->chat_template,
-        ChatTemplate::Parse(std::string(AsText(artifact.Segment(*segment))),
-                            std::move(tokens.known)));
+        ChatTemplate::Parse(
+            std::string(AsText(artifact.Segment(*segment))),
+            ChatTokensFrom(artifact.manifest().special_tokens)));
   }
   return std::unique_ptr<Conversation>(new Conversation(std::move(impl)));
 }
