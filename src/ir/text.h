@@ -1,14 +1,23 @@
-// The text form of the IR: the language of golden tests and of --dump-ir. Print
-// and Parse are inverse (constant data is not printed; a parsed constant has
-// deterministic pseudo-random data made from its name, so that parsed graphs
-// run).
+// The text form of the IR: the language of golden tests and of --dump-ir.
 //
+//   // a comment
 //   const @w0 "model.layers.0.mlp.up_proj.weight" : q4_1[1536,576]
 //   graph kv kind=kv T=1 C=8 {
-//     in %0 token : i32[1]
+//     in %0 hidden_in : f32[1,576]
+//     %1 = scale(%0) {factor=0.5} "model.scaled" : f32[1,576]
+//     encoding %1 axis=-1 block=0 scales=[0.01] zero_points=[32768]
 //     %2 = linear(%1, @w0) "model.layers.0.mlp.up_proj" : f32[1,1536]
 //     out %2 logits
+//     out %2 tap["model.layers.0.mlp.up_proj"]
 //   }
+//
+// One statement a line. Print and Parse are inverse: values are numbered in the
+// order of their definition, constants left out, so that equal graphs print
+// equally. Names may hold any bytes: \", \\ and \xNN stand for what is not
+// printable. A graph input prints its name only when it is not its role.
+// Constant data is not printed; a parsed constant has deterministic
+// pseudo-random data made from its name (ir/pseudo_random.h), so that parsed
+// graphs run.
 #pragma once
 
 #include <string>
@@ -19,6 +28,7 @@
 
 namespace hexllm::ir {
 
+// `module` must be verified.
 std::string Print(const Module& module);
 // kBadInput with the line number. The result is verified.
 Result<Module> Parse(std::string_view text);

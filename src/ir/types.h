@@ -27,11 +27,12 @@ struct TensorType {
   bool operator==(const TensorType&) const = default;
 };
 
-// How integer codes stand for real numbers: value = scale * (code -
-// zero_point).
-//   axis < 0: one scale for the tensor.   axis >= 0: one scale per index of
-//   that axis. block > 0: one scale per `block` consecutive elements of the
-//   last axis in each index of `axis`.
+// How integer codes stand for real numbers:
+//   value = scale * (code - zero_point)
+//   axis < 0: one scale for the tensor (block is 0).
+//   axis >= 0: one scale per index of that axis.
+//   block > 0: one scale per `block` consecutive elements of the last axis in
+//     each index of `axis`, which is another one.
 struct Encoding {
   int32_t axis = -1;
   int32_t block = 0;

@@ -1,10 +1,15 @@
 // attention: q[T,H,D], k_past[G,D,P], v_past[G,P,D], k_new[G,D,T],
-// v_new[G,T,D], mask[T,C] {scale, softcap} -> [T,H,D], C = P + T. Scaled dot
-// product attention (Vaswani et al. 2017) over the P past and then the T new
-// columns. Query head h reads KV head h / (H/G) (grouped queries, Ainslie et
-// al. 2023). For each row t and head h:
-//   s[c] = (q[t,h] . k[c]) * scale;  s[c] = softcap * tanh(s[c] / softcap) if
-//   softcap > 0;  s[c] += mask[t,c] out[t,h] = sum_c softmax(s)[c] * v[c]
+// v_new[G,T,D], mask[T,C] {scale, softcap} -> [T,H,D], C = P + T.
+//
+// Scaled dot product attention (Vaswani et al. 2017) over the P past and then
+// the T new columns. Query head h reads KV head h / (H/G) (grouped queries,
+// Ainslie et al. 2023). For each row t and head h:
+//
+//   s[c] = (q[t,h] . k[c]) * scale
+//   s[c] = softcap * tanh(s[c] / softcap)        if softcap > 0
+//   s[c] = s[c] + mask[t,c]
+//   out[t,h] = sum over c of softmax(s)[c] * v[c]
+//
 // mask: 0 = visible, -infinity = hidden. A row that sees no column (padding)
 // gives zeros.
 #include <cmath>

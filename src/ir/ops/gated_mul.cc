@@ -1,7 +1,9 @@
-// gated_mul: gate, up of one shape {activation} -> that shape; act(gate) * up,
-// act: 0 silu, 1 gelu tanh, 2 gelu erf. Exactly the two ops it replaces:
-// act(gate) is rounded to f32 before the product. Made by
-// passes/fuse_gated_mul.
+// gated_mul: gate, up of one shape {activation} -> that shape.
+//
+//   out = act(gate) * up        act: 0 silu, 1 gelu tanh, 2 gelu erf
+//
+// Exactly the two ops it replaces: act(gate) is rounded to f32 before the
+// product. Made by passes/fuse_gated_mul.
 #include "ir/ops/activation.h"
 #include "ir/ops/elementwise.h"
 #include "ir/ops/table.h"

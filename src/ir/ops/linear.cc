@@ -1,6 +1,9 @@
-// linear: x[T,K], w[N,K], bias[N]? -> [T,N]; out[t,n] = sum_k x[t,k] * w[n,k]
-// (+ bias[n]). Weights and bias have any stored type. The layout is that of
-// checkpoints (torch.nn.Linear): one row per output.
+// linear: x[T,K], w[N,K], bias[N]? -> [T,N].
+//
+//   out[t,n] = sum over k of x[t,k] * w[n,k]  (+ bias[n])
+//
+// Weights and bias have any stored type. The layout is that of checkpoints
+// (torch.nn.Linear): one row per output.
 #include "ir/axes.h"
 #include "ir/ops/table.h"
 

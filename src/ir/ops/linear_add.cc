@@ -1,6 +1,9 @@
-// linear_add: x[T,K], w[N,K], residual[T,N], bias[N]? -> [T,N]; linear(x, w,
-// bias) + residual. Exactly the two ops it replaces: the sum is rounded to f32
-// before the residual is added. Made by passes/fuse_linear_add.
+// linear_add: x[T,K], w[N,K], residual[T,N], bias[N]? -> [T,N].
+//
+//   out = linear(x, w, bias) + residual
+//
+// Exactly the two ops it replaces: the sum is rounded to f32 before the
+// residual is added. Made by passes/fuse_linear_add.
 #include <vector>
 
 #include "ir/axes.h"

@@ -1,7 +1,9 @@
-// rms_norm: x[..,M], w[M] {eps, weight_offset} -> [..,M]; out = x /
-// sqrt(mean(x^2) + eps) * (w + weight_offset), the mean over the last axis
-// (Zhang & Sennrich 2019). weight_offset is 1 in models that store w - 1
-// (Gemma), else 0.
+// rms_norm: x[..,M], w[M] {eps, weight_offset} -> [..,M].
+//
+//   out = x / sqrt(mean(x^2) + eps) * (w + weight_offset)
+//
+// The mean is over the last axis (Zhang & Sennrich 2019). weight_offset is 1 in
+// models that store w - 1 (Gemma), else 0.
 #include <cmath>
 
 #include "ir/axes.h"

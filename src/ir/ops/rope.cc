@@ -1,7 +1,9 @@
-// rope: x[T,H,D], cos[T,R/2], sin[T,R/2] -> [T,H,D]; rotary position embedding
-// (Su et al. 2021) in half-split layout, as Hugging Face stores it: element i
-// pairs with i + R/2. Elements from R on (partial rotary) pass unchanged. R <=
-// D.
+// rope: x[T,H,D], cos[T,R/2], sin[T,R/2] -> [T,H,D].
+//
+// Rotary position embedding (Su et al. 2021) in half-split layout, as Hugging
+// Face stores it: element i pairs with i + R/2. Elements from R on (partial
+// rotary) pass unchanged; R is at most D.
+//
 //   out[i]       = x[i] * cos[i] - x[i + R/2] * sin[i]      for i < R/2
 //   out[i + R/2] = x[i + R/2] * cos[i] + x[i] * sin[i]
 #include "ir/axes.h"
