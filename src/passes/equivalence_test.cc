@@ -18,7 +18,7 @@ using testing::ExpectTensor;
 using testing::MakeRandomGraph;
 using testing::RandomInputs;
 
-constexpr uint64_t kSeeds = 150;
+constexpr uint64_t kSeeds = 80;
 
 std::vector<ir::HostTensor> Outputs(const ir::Module& module, uint64_t seed) {
   const ir::Graph& graph = module.graphs[0];
