@@ -18,8 +18,9 @@ namespace hexllm {
 
 // For hot loops: only in builds without NDEBUG.
 #ifdef NDEBUG
-#define HX_DCHECK(cond) \
-  do {                  \
+#define HX_DCHECK(cond)        \
+  do {                         \
+    if (false) HX_CHECK(cond); \
   } while (false)
 #else
 #define HX_DCHECK(cond) HX_CHECK(cond)
