@@ -27,9 +27,8 @@ class Artifact {
   static Result<std::shared_ptr<const Artifact>> Open(const std::string& path);
 
   virtual ~Artifact() = default;
-  const std::string& path() const {
-    return path_;
-  }  // "(memory)" for an unsaved one
+  // "(memory)" for an unsaved one.
+  const std::string& path() const { return path_; }
   const Manifest& manifest() const { return manifest_; }
   // Bytes of segment `index` (< manifest().segments.size(), checked).
   virtual ByteSpan Segment(uint32_t index) const = 0;

@@ -2,14 +2,13 @@
 // by the reader and the writer alone. What the file says about itself is in
 // manifest.h; this page only says where things stand.
 //
-//   byte 0       64        4096           ...          manifest_offset
-//   file_bytes
-//   +--------+---------+-----------+---+-----------+---+----------------+
-//   | header |  zeros  | segment 0 | 0 | segment 1 | 0 |    manifest    |
-//   +--------+---------+-----------+---+-----------+---+----------------+
-//                      ^               ^               ^
-//                      every segment and the manifest start at a multiple of
-//                      4096, in the order of the manifest's list
+//   0        64        4096            manifest_offset  file_bytes
+//   +--------+---------+-----------+---+----------------+
+//   | header |  zeros  | segment 0 | . |    manifest    |
+//   +--------+---------+-----------+---+----------------+
+//
+// Every segment and the manifest start at a multiple of 4096; segments stand in
+// the order of the manifest's list, with zeros between them.
 //
 // The manifest stands last, so that a compiler can stream segments whose sizes
 // it does not know yet; only the header is written afterwards. It is a

@@ -32,8 +32,8 @@ class FileSink final : public SegmentSink {
 // One segment in memory.
 struct MemorySegment {
   ByteSpan bytes;
-  std::shared_ptr<std::byte[]>
-      owned;  // null when borrowed; aligned to kSegmentAlignment
+  // Null when borrowed; aligned to kSegmentAlignment.
+  std::shared_ptr<std::byte[]> owned;
 };
 
 // Keeps segments in memory; borrows those that say Lifetime::kArtifact.
