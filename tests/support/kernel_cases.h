@@ -162,28 +162,35 @@ class MatMulCase {
   std::vector<std::byte>& w() { return w_; }
   int64_t w_row_bytes() const { return row_bytes_; }
 
+  // All rows, into `out`, which is also the residual.
+  MatMulArgs Args(float* out, float* scratch) const {
+    return {.x = x_.data(),
+            .x_stride = shape_.k + shape_.x_gap,
+            .w = w_.data(),
+            .w_row_bytes = row_bytes_,
+            .bias = shape_.bias ? bias_.data() : nullptr,
+            .residual = shape_.residual ? out : nullptr,
+            .out = out,
+            .out_stride = shape_.n + shape_.out_gap,
+            .rows = shape_.rows,
+            .k = shape_.k,
+            .n_begin = shape_.n_begin,
+            .n_end = shape_.n_end,
+            .scratch = scratch};
+  }
+
   // Runs rows [begin, end) and returns the whole output [rows, n + out_gap];
   // what the kernel must not write stays as in the residual.
   std::vector<float> Run(const KernelTable& table, int64_t begin,
                          int64_t end) const {
     std::vector<float> out = residual_;
     Scratch scratch(MatMulScratchFloats(shape_.k));
-    const int64_t stride = shape_.n + shape_.out_gap;
-    const int64_t x_stride = shape_.k + shape_.x_gap;
-    table.matmul[static_cast<size_t>(dtype_)](
-        {.x = x_.data() + begin * x_stride,
-         .x_stride = x_stride,
-         .w = w_.data(),
-         .w_row_bytes = row_bytes_,
-         .bias = shape_.bias ? bias_.data() : nullptr,
-         .residual = shape_.residual ? out.data() + begin * stride : nullptr,
-         .out = out.data() + begin * stride,
-         .out_stride = stride,
-         .rows = end - begin,
-         .k = shape_.k,
-         .n_begin = shape_.n_begin,
-         .n_end = shape_.n_end,
-         .scratch = scratch.data()});
+    MatMulArgs args = Args(out.data(), scratch.data());
+    args.x += begin * args.x_stride;
+    args.out += begin * args.out_stride;
+    if (shape_.residual) args.residual += begin * args.out_stride;
+    args.rows = end - begin;
+    table.matmul[static_cast<size_t>(dtype_)](args);
     return out;
   }
   std::vector<float> Run(const KernelTable& table) const {
@@ -242,26 +249,29 @@ struct AttentionCase {
     }
   }
 
+  AttentionArgs Args(float* out, float* scratch) const {
+    return {.q = q.data(),
+            .k_past = k_past.data(),
+            .v_past = v_past.data(),
+            .k_new = k_new.data(),
+            .v_new = v_new.data(),
+            .mask = mask.data(),
+            .out = out,
+            .group = shape.group,
+            .head_dim = shape.head_dim,
+            .past = shape.past,
+            .step = shape.step,
+            .scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim)),
+            .softcap = shape.softcap,
+            .scratch = scratch};
+  }
+
   // The output [group, head_dim].
   std::vector<float> Run(const KernelTable& table) const {
     std::vector<float> out(q.size(), NAN);
     Scratch scratch(
         AttentionScratchFloats(shape.group, shape.past, shape.step));
-    table.attention(
-        {.q = q.data(),
-         .k_past = k_past.data(),
-         .v_past = v_past.data(),
-         .k_new = k_new.data(),
-         .v_new = v_new.data(),
-         .mask = mask.data(),
-         .out = out.data(),
-         .group = shape.group,
-         .head_dim = shape.head_dim,
-         .past = shape.past,
-         .step = shape.step,
-         .scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim)),
-         .softcap = shape.softcap,
-         .scratch = scratch.data()});
+    table.attention(Args(out.data(), scratch.data()));
     return out;
   }
 

@@ -1,19 +1,29 @@
-// The kernels of the CPU engine: one table per instruction set, all with the same bits.
+// The kernels of the CPU engine: one table per instruction set, all with the
+// same bits.
 //
-// Reduction order (the contract that makes kv == hybrid == lookahead == any thread count == any CPU exact):
-//  - Dot products over K (matmul): 16 lanes; lane l sums elements k = l, l+16, ... in order with fused multiply-add,
-//    starting from +0; then the lanes are added in a fixed tree: 8 pairs (l, l+8), 4 (l, l+4), 2 (l, l+2), 1 (l, l+1).
-//    A tail shorter than 16 behaves as if padded with zeros (weights and activations).
-//  - Attention works on the visible columns only, numbered 0.. in column order (past first, then new). Scores: fused
-//    multiply-add over d = 0.. for each column. Maximum, then exp(score - max); the sum of exps in 16 lanes by column
-//    number with the same tree; outputs: fused multiply-add over columns in order, divided by the sum at the end.
-//  - exp, tanh, sigmoid and erf are our own polynomials (kernels/math.h), the same operations in every instruction set.
-// Hidden columns contribute nothing; so where a key lies (cache slot or new column) does not change a bit.
+// Reduction order (the contract that makes kv == hybrid == lookahead == any
+// thread count == any CPU exact):
+//  - Dot products over K (matmul): 16 lanes; lane l sums elements k = l, l+16,
+//  ... in order with fused multiply-add,
+//    starting from +0; then the lanes are added in a fixed tree: 8 pairs (l,
+//    l+8), 4 (l, l+4), 2 (l, l+2), 1 (l, l+1). A tail shorter than 16 behaves
+//    as if padded with zeros (weights and activations).
+//  - Attention works on the visible columns only, numbered 0.. in column order
+//  (past first, then new). Scores: fused
+//    multiply-add over d = 0.. for each column. Maximum, then exp(score - max);
+//    the sum of exps in 16 lanes by column number with the same tree; outputs:
+//    fused multiply-add over columns in order, divided by the sum at the end.
+//  - exp, tanh, sigmoid and erf are our own polynomials (kernels/math.h), the
+//  same operations in every instruction set.
+// Hidden columns contribute nothing; so where a key lies (cache slot or new
+// column) does not change a bit.
 //
-// Used by cpu/engine. Pointers are valid and sizes checked when the plan is loaded; kernels cannot fail.
-// Bits are compared as numbers: any NaN equals any NaN.
-// Files kernels/<kernel>_<isa>.cc are compiled with that ISA's flags. They include C headers and headers of this folder
-// only, which keep everything in anonymous namespaces: the linker must never take an AVX copy of shared inline code.
+// Used by cpu/engine. Pointers are valid and sizes checked when the plan is
+// loaded; kernels cannot fail. Bits are compared as numbers: any NaN equals any
+// NaN. Files kernels/<kernel>_<isa>.cc are compiled with that ISA's flags. They
+// include C headers and headers of this folder only, which keep everything in
+// anonymous namespaces: the linker must never take an AVX copy of shared inline
+// code.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +33,12 @@ namespace hexllm::cpu {
 
 enum class Isa : uint8_t;
 
-// out[r, n] = sum_k x[r, k] * w[n, k] (+ bias[n]) (+ residual[r, n]) for n in [n_begin, n_end), all rows.
-// The sum is rounded, then bias, then residual are added.
+// out[r, n] = sum_k x[r, k] * w[n, k] (+ bias[n]) (+ residual[r, n]) for n in
+// [n_begin, n_end), all rows. The sum is rounded, then bias, then residual are
+// added.
 struct MatMulArgs {
-  const float* x;  // [rows, K]
-  int64_t x_stride;  // floats between rows
+  const float* x;      // [rows, K]
+  int64_t x_stride;    // floats between rows
   const std::byte* w;  // [N, K] of the kernel's weight dtype
   int64_t w_row_bytes;
   const float* bias;      // [N], or null
@@ -38,13 +49,16 @@ struct MatMulArgs {
   int64_t k;
   int64_t n_begin;
   int64_t n_end;
-  float* scratch;  // MatMulScratchFloats(k) floats, 64-byte aligned, one per thread
+  float* scratch;  // MatMulScratchFloats(k) floats, 64-byte aligned, one per
+                   // thread
 };
 using MatMulFn = void (*)(const MatMulArgs&);
-// Floats of scratch that every matmul kernel may use for inner size k (decoded weight rows).
+// Floats of scratch that every matmul kernel may use for inner size k (decoded
+// weight rows).
 int64_t MatMulScratchFloats(int64_t k);
 
-// out[r, :] = x[r, :] / sqrt(mean(x[r, :]^2) + eps) * (weight + weight_offset); mean in the 16-lane order.
+// out[r, :] = x[r, :] / sqrt(mean(x[r, :]^2) + eps) * (weight + weight_offset);
+// mean in the 16-lane order.
 struct RmsNormArgs {
   const float* x;
   const float* weight;  // [width]
@@ -55,7 +69,8 @@ struct RmsNormArgs {
   float weight_offset;
 };
 
-// x[r, h, :] with pairs (i, i + half) rotated by cos[r, i], sin[r, i], i < half; elements from 2*half on are copied.
+// x[r, h, :] with pairs (i, i + half) rotated by cos[r, i], sin[r, i], i <
+// half; elements from 2*half on are copied.
 struct RopeArgs {
   const float* x;    // [rows, heads, head_dim]
   const float* cos;  // [rows, half]
@@ -67,7 +82,8 @@ struct RopeArgs {
   int64_t half;
 };
 
-// One (row, kv head) of attention: the `group` query heads that share KV head g. See the reduction order above.
+// One (row, kv head) of attention: the `group` query heads that share KV head
+// g. See the reduction order above.
 struct AttentionArgs {
   const float* q;       // [group, head_dim] of this row
   const float* k_past;  // [D, P] of this KV head: columns contiguous
@@ -82,7 +98,8 @@ struct AttentionArgs {
   int64_t step;  // T: also the stride of k_new
   float scale;
   float softcap;   // 0 = none; cap * tanh(score / cap), before the mask
-  float* scratch;  // AttentionScratchFloats floats, 64-byte aligned, one per thread
+  float* scratch;  // AttentionScratchFloats floats, 64-byte aligned, one per
+                   // thread
 };
 int64_t AttentionScratchFloats(int64_t group, int64_t past, int64_t step);
 
@@ -99,12 +116,15 @@ struct KernelTable {
   void (*add)(const float* a, const float* b, float* out, int64_t n);
   void (*mul)(const float* a, const float* b, float* out, int64_t n);
   void (*scale)(const float* x, float factor, float* out, int64_t n);
-  void (*activate)(const float* x, float* out, int64_t n, Activation activation);
-  void (*gated_mul)(const float* gate, const float* up, float* out, int64_t n, Activation activation);
+  void (*activate)(const float* x, float* out, int64_t n,
+                   Activation activation);
+  void (*gated_mul)(const float* gate, const float* up, float* out, int64_t n,
+                    Activation activation);
   void (*softcap)(const float* x, float cap, float* out, int64_t n);
 };
 
-// The table of `isa`, or null when it is not built for this architecture or this CPU cannot run it.
+// The table of `isa`, or null when it is not built for this architecture or
+// this CPU cannot run it.
 const KernelTable* FindKernels(Isa isa);
 // The fastest table that this CPU runs; there is always kScalar.
 const KernelTable& BestKernels();

@@ -26,12 +26,22 @@ HX_INLINE const uint8_t* WeightRow(const MatMulArgs& args, int64_t n) {
   return reinterpret_cast<const uint8_t*>(args.w) + n * args.w_row_bytes;
 }
 
-// Writes the finished sum of out[r, n].
-HX_INLINE void Finish(const MatMulArgs& args, int64_t r, int64_t n, float sum) {
+// Writes out[r, n..n + count) from finished sums.
+template <class V>
+HX_INLINE void FinishRow(const MatMulArgs& args, int64_t r, int64_t n,
+                         const float* sums, int64_t count) {
   const int64_t at = r * args.out_stride + n;
-  if (args.bias != nullptr) sum += args.bias[n];
-  if (args.residual != nullptr) sum += args.residual[at];
-  args.out[at] = sum;
+  for (int64_t i = 0; i < count; i += 16) {
+    const int64_t size = Smaller(16, count - i);
+    auto sum = V::LoadPartial(sums + i, size);
+    if (args.bias != nullptr) {
+      sum = V::Add(sum, V::LoadPartial(args.bias + n + i, size));
+    }
+    if (args.residual != nullptr) {
+      sum = V::Add(sum, V::LoadPartial(args.residual + at + i, size));
+    }
+    V::StorePartial(args.out + at + i, sum, size);
+  }
 }
 
 // The last `count` < 16 weights of a row of a plain type, padded with zeros.
@@ -44,7 +54,33 @@ HX_INLINE typename V::F DecodeTail(const uint8_t* block, int64_t count) {
   return out[0];
 }
 
+// How far ahead of their use weights are asked for: about the latency of memory
+// at the speed of one core. Past the end of the weights it asks in vain.
+constexpr int64_t kPrefetchBytes = 4096;
+
 // --- One activation row.
+
+// W::Read of the blocks at `offset` of kDirectWeights rows.
+template <class V, class W>
+HX_INLINE void ReadBlocks(const uint8_t* const* rows, int64_t offset,
+                          typename W::Shared* shared) {
+  if constexpr (W::kHalfPairs) {
+    alignas(32) float pairs[8];
+#pragma GCC unroll 2
+    for (int i = 0; i < V::kDirectWeights; i += 4) {
+      V::LoadHalfPairs(rows + i, offset, pairs);
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) {
+        shared[i + j] = {pairs[2 * j], pairs[2 * j + 1]};
+      }
+    }
+  } else {
+#pragma GCC unroll 8
+    for (int i = 0; i < V::kDirectWeights; ++i) {
+      shared[i] = W::Read(rows[i] + offset);
+    }
+  }
+}
 
 // Dot products of x with kDirectWeights rows; sums[i] of rows[i].
 template <class V, class W>
@@ -53,17 +89,20 @@ HX_INLINE void DotDirect(const float* x, int64_t k, const uint8_t* const* rows,
   constexpr int kRows = V::kDirectWeights;
   constexpr int kBlock = W::kParts * W::kVecs * 16;
   typename V::F acc[Bound(kRows)];
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) acc[i] = V::Set(0.0f);
   const int64_t blocks = k / kBlock;
   for (int64_t b = 0; b < blocks; ++b) {
     typename W::Shared shared[Bound(kRows)];
-    for (int i = 0; i < kRows; ++i) {
-      shared[i] = W::Read(rows[i] + b * W::kBlockBytes);
-    }
+    ReadBlocks<V, W>(rows, b * W::kBlockBytes, shared);
     for (int part = 0; part < W::kParts; ++part) {
+#pragma GCC unroll 8
       for (int i = 0; i < kRows; ++i) {
+        __builtin_prefetch(rows[i] + b * W::kBlockBytes + kPrefetchBytes +
+                           part * (W::kBlockBytes / W::kParts));
         typename V::F w[Bound(W::kVecs)];
         W::Decode(rows[i] + b * W::kBlockBytes, shared[i], part, w);
+#pragma GCC unroll 2
         for (int v = 0; v < W::kVecs; ++v) {
           const auto x_vec = V::Load(x + (part * W::kVecs + v) * 16);
           acc[i] = V::Fma(x_vec, w[v], acc[i]);
@@ -83,6 +122,7 @@ HX_INLINE void DotDirect(const float* x, int64_t k, const uint8_t* const* rows,
       }
     }
   }
+#pragma GCC unroll 2
   for (int i = 0; i < kRows; i += 4) {
     V::AddLanes4({acc[i], acc[i + 1], acc[i + 2], acc[i + 3]}, sums + i);
   }
@@ -91,16 +131,19 @@ HX_INLINE void DotDirect(const float* x, int64_t k, const uint8_t* const* rows,
 template <class V, class W>
 void MatMulDirect(const MatMulArgs& args) {
   constexpr int kRows = V::kDirectWeights;
-  for (int64_t n = args.n_begin; n < args.n_end; n += kRows) {
-    const int64_t count = Smaller(kRows, args.n_end - n);
-    // A short group repeats its last row and drops the copies.
-    const uint8_t* rows[Bound(kRows)];
-    for (int i = 0; i < kRows; ++i) {
-      rows[i] = WeightRow(args, n + Smaller(i, count - 1));
+  constexpr int64_t kOutputs = 64;
+  for (int64_t n = args.n_begin; n < args.n_end; n += kOutputs) {
+    const int64_t count = Smaller(kOutputs, args.n_end - n);
+    float sums[kOutputs];
+    for (int64_t i = 0; i < count; i += kRows) {
+      // A short group repeats its last row and drops the copies.
+      const uint8_t* rows[Bound(kRows)];
+      for (int j = 0; j < kRows; ++j) {
+        rows[j] = WeightRow(args, n + Smaller(i + j, count - 1));
+      }
+      DotDirect<V, W>(args.x, args.k, rows, sums + i);
     }
-    float sums[Bound(kRows)];
-    DotDirect<V, W>(args.x, args.k, rows, sums);
-    for (int64_t i = 0; i < count; ++i) Finish(args, 0, n + i, sums[i]);
+    FinishRow<V>(args, 0, n, sums, count);
   }
 }
 
@@ -122,6 +165,8 @@ void DecodeRow(const uint8_t* row, int64_t k, float* out) {
   for (int64_t b = 0; b < blocks; ++b) {
     const auto shared = W::Read(row);
     for (int part = 0; part < W::kParts; ++part) {
+      __builtin_prefetch(row + kPrefetchBytes +
+                         part * (W::kBlockBytes / W::kParts));
       typename V::F w[Bound(W::kVecs)];
       W::Decode(row, shared, part, w);
       for (int v = 0; v < W::kVecs; ++v) {
@@ -209,9 +254,13 @@ void TailLanes(const Panel& panel, const TileArgs& block, int64_t x_rows) {
   }
 }
 
-// Elements of k per slice: activations (<= 12 KiB) and the panel's lanes stay
-// in the L1 cache while the panel's slice streams from L2.
-constexpr int64_t kSlice = 512;
+// Elements of k per slice, a multiple of 16: equal slices of at most 768, so
+// that the activations (<= 18 KiB), four weight rows (<= 12 KiB) and their
+// lanes stay in the L1 cache while the panel streams from L2.
+HX_INLINE int64_t SliceSize(int64_t k) {
+  const int64_t slices = (k + 767) / 768;
+  return PaddedK((k + slices - 1) / (slices > 0 ? slices : 1));
+}
 
 // Fills `lanes` ([panel rows, kTileRows, 16]) with the sums over all of k of
 // the panel and the activation rows [r, r + x_rows).
@@ -220,11 +269,12 @@ void SumLanes(const MatMulArgs& args, const Panel& panel, int64_t r,
               float* lanes, int64_t x_rows) {
   const TileFn tile = FindTile<V>(x_rows);
   const int64_t whole = args.k / 16 * 16;
+  const int64_t slice = SliceSize(args.k);
   TileArgs t = {};
   t.x_stride = args.x_stride;
-  for (int64_t k = 0; k < whole || k == 0; k += kSlice) {
+  for (int64_t k = 0; k < whole || k == 0; k += slice) {
     t.x = args.x + r * args.x_stride + k;
-    t.k = Smaller(kSlice, whole - k);
+    t.k = Smaller(slice, whole - k);
     t.first = k == 0;
     for (int64_t w = 0; w < panel.rows; w += 4) {
       for (int64_t i = 0; i < 4; ++i) {
@@ -248,17 +298,14 @@ void FinishLanes(const MatMulArgs& args, const Panel& panel, int64_t r,
                  const float* lanes, int64_t x_rows) {
   constexpr int64_t kRow = kTileRows * 16;
   for (int64_t x = 0; x < x_rows; ++x) {
+    float sums[kMaxPanelRows];
     for (int64_t w = 0; w < panel.rows; w += 4) {
       const float* at = lanes + w * kRow + x * 16;
-      float sums[4];
       V::AddLanes4({V::Load(at), V::Load(at + kRow), V::Load(at + 2 * kRow),
                     V::Load(at + 3 * kRow)},
-                   sums);
-      const int64_t count = Smaller(4, panel.rows - w);
-      for (int64_t i = 0; i < count; ++i) {
-        Finish(args, r + x, panel.n + w + i, sums[i]);
-      }
+                   sums + w);
     }
+    FinishRow<V>(args, r + x, panel.n, sums, panel.rows);
   }
 }
 

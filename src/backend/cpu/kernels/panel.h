@@ -15,9 +15,10 @@ HX_INLINE int64_t PaddedK(int64_t k) { return (k + 15) / 16 * 16; }
 
 // A panel is at most 256 KiB (it stays in the L2 cache, beside a block of
 // activations) and a multiple of the four rows that a tile takes.
+constexpr int64_t kMaxPanelRows = 64;
 HX_INLINE int64_t PanelRows(int64_t k) {
   const int64_t rows = 65536 / (PaddedK(k) > 0 ? PaddedK(k) : 16) / 4 * 4;
-  return rows < 4 ? 4 : rows > 64 ? 64 : rows;
+  return rows < 4 ? 4 : rows > kMaxPanelRows ? kMaxPanelRows : rows;
 }
 
 // Partial sums of one block of activation rows against a panel: [rows of the

@@ -111,10 +111,22 @@ struct VecAvx2 {
     return FromBits(ShiftLeft<16>({_mm256_cvtepu16_epi32(LoadBytes(p)),
                                    _mm256_cvtepu16_epi32(LoadBytes(p + 16))}));
   }
-  HX_INLINE static F SetF16(const uint8_t* p) {
+  HX_INLINE static float HalfToFloat(const uint8_t* p) {
     uint16_t bits;
     memcpy(&bits, p, sizeof(bits));
-    return Set(_cvtsh_ss(bits));
+    return _cvtsh_ss(bits);
+  }
+  HX_INLINE static void LoadHalfPairs(const uint8_t* const* rows,
+                                      int64_t offset, float* out) {
+    const auto pair = [&](int i) {
+      int32_t bits;
+      memcpy(&bits, rows[i] + offset, sizeof(bits));
+      return bits;
+    };
+    const __m128i halves = _mm_setr_epi32(pair(0), pair(1), pair(2), pair(3));
+    _mm256_store_ps(out, _mm256_cvtph_ps(halves));
+    // Opaque to the compiler: broadcasts from memory are cheaper.
+    __asm__("" : "+m"(*reinterpret_cast<float(*)[8]>(out)));
   }
 
   // --- Across lanes.
@@ -181,6 +193,12 @@ struct VecAvx2 {
   HX_INLINE static F FromSigned(B a) {
     return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(a)),
             _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(a, 8)))};
+  }
+  template <class Function>
+  HX_INLINE static void MapNibbles(const uint8_t* qs, Function value, F* out) {
+    const B packed = LoadBytes(qs);
+    out[0] = value(FromUnsigned(Field(packed, 0, 15)));
+    out[1] = value(FromUnsigned(Field(packed, 4, 15)));
   }
 
   // --- N: one register.

@@ -69,11 +69,25 @@ struct VecAvx512 {
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     return FromBits(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
   }
-  // One stored half in all lanes.
-  HX_INLINE static F SetF16(const uint8_t* p) {
+  // One stored half.
+  HX_INLINE static float HalfToFloat(const uint8_t* p) {
     uint16_t bits;
     memcpy(&bits, p, sizeof(bits));
-    return Set(_cvtsh_ss(bits));
+    return _cvtsh_ss(bits);
+  }
+  // The two halves stored at `offset` of each of four rows.
+  HX_INLINE static void LoadHalfPairs(const uint8_t* const* rows,
+                                      int64_t offset, float* out) {
+    const auto pair = [&](int i) {
+      int32_t bits;
+      memcpy(&bits, rows[i] + offset, sizeof(bits));
+      return bits;
+    };
+    const __m128i halves = _mm_setr_epi32(pair(0), pair(1), pair(2), pair(3));
+    _mm256_store_ps(out, _mm256_cvtph_ps(halves));
+    // Opaque to the compiler, or it would broadcast from the register by
+    // shuffles, whose port is the bottleneck; from memory it costs a load.
+    __asm__("" : "+m"(*reinterpret_cast<float(*)[8]>(out)));
   }
 
   // --- Across lanes.
@@ -131,6 +145,17 @@ struct VecAvx512 {
   }
   HX_INLINE static F FromSigned(B a) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(a));
+  }
+  // The vectors of the low and the high nibbles of 16 bytes, through `value`: a
+  // function of nibbles as floats. Here it is called once, for all 16 of them.
+  template <class Function>
+  HX_INLINE static void MapNibbles(const uint8_t* qs, Function value, F* out) {
+    const F table = value(
+        _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    // Lookups ignore all but the low four bits of an index.
+    const __m512i index = _mm512_cvtepu8_epi32(LoadBytes(qs));
+    out[0] = _mm512_permutexvar_ps(index, table);
+    out[1] = _mm512_permutexvar_ps(_mm512_srli_epi32(index, 4), table);
   }
 
   // --- N: one register of kNative floats, for register-tiled loops.

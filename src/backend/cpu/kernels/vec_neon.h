@@ -112,11 +112,21 @@ struct VecNeon {
       return vreinterpretq_f32_u32(vshll_n_u16(bits, 16));
     });
   }
-  HX_INLINE static F SetF16(const uint8_t* p) {
+  HX_INLINE static float HalfToFloat(const uint8_t* p) {
     uint16_t bits;
     memcpy(&bits, p, sizeof(bits));
-    const float32x4_t v = vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(bits)));
-    return {v, v, v, v};
+    const float16x4_t half = vreinterpret_f16_u16(vdup_n_u16(bits));
+    return vgetq_lane_f32(vcvt_f32_f16(half), 0);
+  }
+  HX_INLINE static void LoadHalfPairs(const uint8_t* const* rows,
+                                      int64_t offset, float* out) {
+    for (int i = 0; i < 4; i += 2) {
+      uint32_t pairs[2];
+      memcpy(&pairs[0], rows[i] + offset, sizeof(pairs[0]));
+      memcpy(&pairs[1], rows[i + 1] + offset, sizeof(pairs[1]));
+      const float16x4_t halves = vreinterpret_f16_u32(vld1_u32(pairs));
+      vst1q_f32(out + 2 * i, vcvt_f32_f16(halves));
+    }
   }
 
   // --- Across lanes.
@@ -185,6 +195,12 @@ struct VecNeon {
             vcvtq_f32_s32(vmovl_s16(vget_high_s16(lo))),
             vcvtq_f32_s32(vmovl_s16(vget_low_s16(hi))),
             vcvtq_f32_s32(vmovl_s16(vget_high_s16(hi)))};
+  }
+  template <class Function>
+  HX_INLINE static void MapNibbles(const uint8_t* qs, Function value, F* out) {
+    const B packed = LoadBytes(qs);
+    out[0] = value(FromUnsigned(Field(packed, 0, 15)));
+    out[1] = value(FromUnsigned(Field(packed, 4, 15)));
   }
 
   // --- N: one register.

@@ -3,6 +3,7 @@
 // kParts parts of kVecs vectors; what the parts of a block share is read first:
 //   const auto shared = W::Read(block);
 //   W::Decode(block, shared, part, out);  // out[kVecs]
+// Where kHalfPairs holds, V::LoadHalfPairs reads the shared part of four rows.
 // Values are those of base/dequantize.h. There d * q is rounded before m is
 // added; here it is one fma: d (11 bits) times a scale (<= 7) times q (<= 6) is
 // exact in 24 bits, so both round once.
@@ -16,12 +17,21 @@
 namespace hexllm::cpu {
 namespace {
 
+// What Read gives where a block starts with one or two half-precision factors
+// (kHalfPairs): they are broadcast from memory when used. With one factor,
+// `min` is bits of the block that mean nothing.
+struct HalfPair {
+  float scale;
+  float min;
+};
+
 // --- Plain types: a block is one vector, and a row may end with a part of one.
 
 template <class V>
 struct WeightsF32 {
   using F = typename V::F;
   static constexpr int kBlockBytes = 64, kParts = 1, kVecs = 1;
+  static constexpr bool kHalfPairs = false;
   struct Shared {};
   HX_INLINE static Shared Read(const uint8_t*) { return {}; }
   HX_INLINE static void Decode(const uint8_t* block, Shared, int, F* out) {
@@ -33,6 +43,7 @@ template <class V>
 struct WeightsF16 {
   using F = typename V::F;
   static constexpr int kBlockBytes = 32, kParts = 1, kVecs = 1;
+  static constexpr bool kHalfPairs = false;
   struct Shared {};
   HX_INLINE static Shared Read(const uint8_t*) { return {}; }
   HX_INLINE static void Decode(const uint8_t* block, Shared, int, F* out) {
@@ -44,6 +55,7 @@ template <class V>
 struct WeightsBF16 {
   using F = typename V::F;
   static constexpr int kBlockBytes = 32, kParts = 1, kVecs = 1;
+  static constexpr bool kHalfPairs = false;
   struct Shared {};
   HX_INLINE static Shared Read(const uint8_t*) { return {}; }
   HX_INLINE static void Decode(const uint8_t* block, Shared, int, F* out) {
@@ -57,40 +69,35 @@ template <class V>
 struct WeightsQ4_0 {  // { f16 d; u8 qs[16] }: d * (q - 8)
   using F = typename V::F;
   static constexpr int kBlockBytes = 18, kParts = 1, kVecs = 2;
-  using Shared = F;
+  static constexpr bool kHalfPairs = true;
+  using Shared = HalfPair;
   HX_INLINE static Shared Read(const uint8_t* block) {
-    return V::SetF16(block);
+    return {V::HalfToFloat(block), 0.0f};
   }
-  HX_INLINE static void Decode(const uint8_t* block, F d, int, F* out) {
-    const auto qs = V::LoadBytes(block + 2);
-    for (int i = 0; i < 2; ++i) {
-      const auto q = V::SubBytes(V::Field(qs, 4 * i, 15), V::SetBytes(8));
-      out[i] = V::Mul(V::FromSigned(q), d);
-    }
+  HX_INLINE static void Decode(const uint8_t* block, const Shared& s, int,
+                               F* out) {
+    const auto d = V::Set(s.scale);
+    V::MapNibbles(
+        block + 2, [&](F q) { return V::Mul(V::Sub(q, V::Set(8.0f)), d); },
+        out);
   }
-};
-
-template <class V>
-struct ScaleAndMin {
-  typename V::F scale;
-  typename V::F min;
 };
 
 template <class V>
 struct WeightsQ4_1 {  // { f16 d, m; u8 qs[16] }: d * q + m
   using F = typename V::F;
   static constexpr int kBlockBytes = 20, kParts = 1, kVecs = 2;
-  using Shared = ScaleAndMin<V>;
+  static constexpr bool kHalfPairs = true;
+  using Shared = HalfPair;
   HX_INLINE static Shared Read(const uint8_t* block) {
-    return {V::SetF16(block), V::SetF16(block + 2)};
+    return {V::HalfToFloat(block), V::HalfToFloat(block + 2)};
   }
   HX_INLINE static void Decode(const uint8_t* block, const Shared& s, int,
                                F* out) {
-    const auto qs = V::LoadBytes(block + 4);
-    for (int i = 0; i < 2; ++i) {
-      const auto q = V::Field(qs, 4 * i, 15);
-      out[i] = V::Fma(V::FromUnsigned(q), s.scale, s.min);
-    }
+    const auto d = V::Set(s.scale);
+    const auto m = V::Set(s.min);
+    V::MapNibbles(
+        block + 4, [&](F q) { return V::Fma(q, d, m); }, out);
   }
 };
 
@@ -107,11 +114,14 @@ template <class V>
 struct WeightsQ5_0 {  // { f16 d; u32 qh; u8 qs[16] }: d * (q - 16)
   using F = typename V::F;
   static constexpr int kBlockBytes = 22, kParts = 1, kVecs = 2;
-  using Shared = F;
+  static constexpr bool kHalfPairs = true;
+  using Shared = HalfPair;
   HX_INLINE static Shared Read(const uint8_t* block) {
-    return V::SetF16(block);
+    return {V::HalfToFloat(block), 0.0f};
   }
-  HX_INLINE static void Decode(const uint8_t* block, F d, int, F* out) {
+  HX_INLINE static void Decode(const uint8_t* block, const Shared& s, int,
+                               F* out) {
+    const auto d = V::Set(s.scale);
     for (int i = 0; i < 2; ++i) {
       const auto q = FiveBits<V>(block + 6, block + 2, i);
       out[i] = V::Mul(V::FromSigned(V::SubBytes(q, V::SetBytes(16))), d);
@@ -123,15 +133,18 @@ template <class V>
 struct WeightsQ5_1 {  // { f16 d, m; u32 qh; u8 qs[16] }: d * q + m
   using F = typename V::F;
   static constexpr int kBlockBytes = 24, kParts = 1, kVecs = 2;
-  using Shared = ScaleAndMin<V>;
+  static constexpr bool kHalfPairs = true;
+  using Shared = HalfPair;
   HX_INLINE static Shared Read(const uint8_t* block) {
-    return {V::SetF16(block), V::SetF16(block + 2)};
+    return {V::HalfToFloat(block), V::HalfToFloat(block + 2)};
   }
   HX_INLINE static void Decode(const uint8_t* block, const Shared& s, int,
                                F* out) {
+    const auto d = V::Set(s.scale);
+    const auto m = V::Set(s.min);
     for (int i = 0; i < 2; ++i) {
       const auto q = FiveBits<V>(block + 8, block + 4, i);
-      out[i] = V::Fma(V::FromUnsigned(q), s.scale, s.min);
+      out[i] = V::Fma(V::FromUnsigned(q), d, m);
     }
   }
 };
@@ -140,11 +153,14 @@ template <class V>
 struct WeightsQ8_0 {  // { f16 d; i8 qs[32] }: d * q
   using F = typename V::F;
   static constexpr int kBlockBytes = 34, kParts = 1, kVecs = 2;
-  using Shared = F;
+  static constexpr bool kHalfPairs = true;
+  using Shared = HalfPair;
   HX_INLINE static Shared Read(const uint8_t* block) {
-    return V::SetF16(block);
+    return {V::HalfToFloat(block), 0.0f};
   }
-  HX_INLINE static void Decode(const uint8_t* block, F d, int, F* out) {
+  HX_INLINE static void Decode(const uint8_t* block, const Shared& s, int,
+                               F* out) {
+    const auto d = V::Set(s.scale);
     for (int i = 0; i < 2; ++i) {
       const auto q = V::LoadBytes(block + 2 + 16 * i);
       out[i] = V::Mul(V::FromSigned(q), d);

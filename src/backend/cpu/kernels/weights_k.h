@@ -25,14 +25,15 @@ template <class V>
 struct WeightsQ2_K {  // { u8 scales[16], qs[64]; f16 d, dmin }
   using F = typename V::F;
   static constexpr int kBlockBytes = 84, kParts = 8, kVecs = 2;
+  static constexpr bool kHalfPairs = false;
   using Shared = KScales;
   HX_INLINE static Shared Read(const uint8_t* block) {
     const auto packed = V::LoadBytes(block);
     Shared s;
     V::Store(s.scale, V::Mul(V::FromUnsigned(V::Field(packed, 0, 15)),
-                             V::SetF16(block + 80)));
+                             V::Set(V::HalfToFloat(block + 80))));
     V::Store(s.min, V::Mul(V::FromUnsigned(V::Field(packed, 4, 15)),
-                           V::SetF16(block + 82)));
+                           V::Set(V::HalfToFloat(block + 82))));
     return s;
   }
   HX_INLINE static void Decode(const uint8_t* block, const Shared& s, int part,
@@ -50,6 +51,7 @@ template <class V>
 struct WeightsQ3_K {  // { u8 hmask[32], qs[64], scales[12]; f16 d }
   using F = typename V::F;
   static constexpr int kBlockBytes = 110, kParts = 8, kVecs = 2;
+  static constexpr bool kHalfPairs = false;
   using Shared = KScales;
   HX_INLINE static Shared Read(const uint8_t* block) {
     // Scales 0-7 have the low, 8-15 the high nibbles of bytes 0-7; the top two
@@ -64,7 +66,8 @@ struct WeightsQ3_K {  // { u8 hmask[32], qs[64], scales[12]; f16 d }
     memcpy(bytes, scales, sizeof(bytes));
     const auto q = V::SubBytes(V::LoadBytes(bytes), V::SetBytes(32));
     Shared s;
-    V::Store(s.scale, V::Mul(V::FromSigned(q), V::SetF16(block + 108)));
+    V::Store(s.scale,
+             V::Mul(V::FromSigned(q), V::Set(V::HalfToFloat(block + 108))));
     return s;
   }
   HX_INLINE static void Decode(const uint8_t* block, const Shared& s, int part,
@@ -95,8 +98,8 @@ HX_INLINE KScales ReadSixBitScales(const uint8_t* block) {
   memcpy(bytes, six, sizeof(bytes));
   const auto all = V::FromUnsigned(V::LoadBytes(bytes));
   KScales s;
-  V::Store(s.scale, V::Mul(all, V::SetF16(block)));
-  V::Store(s.min, V::Mul(all, V::SetF16(block + 2)));
+  V::Store(s.scale, V::Mul(all, V::Set(V::HalfToFloat(block))));
+  V::Store(s.min, V::Mul(all, V::Set(V::HalfToFloat(block + 2))));
   return s;
 }
 
@@ -104,6 +107,7 @@ template <class V>
 struct WeightsQ4_K {  // { f16 d, dmin; u8 scales[12], qs[128] }
   using F = typename V::F;
   static constexpr int kBlockBytes = 144, kParts = 8, kVecs = 2;
+  static constexpr bool kHalfPairs = false;
   using Shared = KScales;
   HX_INLINE static Shared Read(const uint8_t* block) {
     return ReadSixBitScales<V>(block);
@@ -123,6 +127,7 @@ template <class V>
 struct WeightsQ5_K {  // { f16 d, dmin; u8 scales[12], qh[32], qs[128] }
   using F = typename V::F;
   static constexpr int kBlockBytes = 176, kParts = 8, kVecs = 2;
+  static constexpr bool kHalfPairs = false;
   using Shared = KScales;
   HX_INLINE static Shared Read(const uint8_t* block) {
     return ReadSixBitScales<V>(block);
@@ -144,11 +149,12 @@ template <class V>
 struct WeightsQ6_K {  // { u8 ql[128], qh[64]; i8 scales[16]; f16 d }
   using F = typename V::F;
   static constexpr int kBlockBytes = 210, kParts = 8, kVecs = 2;
+  static constexpr bool kHalfPairs = false;
   using Shared = KScales;
   HX_INLINE static Shared Read(const uint8_t* block) {
     Shared s;
     V::Store(s.scale, V::Mul(V::FromSigned(V::LoadBytes(block + 192)),
-                             V::SetF16(block + 208)));
+                             V::Set(V::HalfToFloat(block + 208))));
     return s;
   }
   HX_INLINE static void Decode(const uint8_t* block, const Shared& s, int part,
