@@ -103,6 +103,7 @@ HX_INLINE void ScoreTile(const Heads& heads, const Run& run, int64_t begin) {
       } else {
         columns[i] = V::NativeLoad(k + at);
       }
+      V::Pin(columns[i]);
     }
 #pragma GCC unroll 4
     for (int h = 0; h < kHeads; ++h) {
@@ -227,11 +228,21 @@ void AddValues(const Heads& heads, const Run& run) {
   if (d < heads.head_dim) ValueTile<V, kHeads, true>(heads, run, d);
 }
 
+// x[i] = function(x[i]) for n floats.
+template <class V, class Function>
+HX_INLINE void MapInPlace(float* x, int64_t n, Function function) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const int64_t size = n - i < 16 ? n - i : 16;
+    V::StorePartial(x + i, function(V::LoadPartial(x + i, size)), size);
+  }
+}
+
 template <class V, int kHeads>
 void AttendHeads(const AttentionArgs& args, const Heads& heads) {
   const int64_t count = ForEachRun<V>(
       args, [&](const Run& run) { ScoreRun<V, kHeads>(heads, run); });
-  for (int64_t i = 0; i < kHeads * heads.head_dim; ++i) heads.out[i] = 0.0f;
+  MapInPlace<V>(heads.out, kHeads * heads.head_dim,
+                [](auto) { return V::Set(0.0f); });
   if (count == 0) return;
   float sums[Bound(kHeads)];
   for (int h = 0; h < kHeads; ++h) {
@@ -242,8 +253,9 @@ void AttendHeads(const AttentionArgs& args, const Heads& heads) {
   ForEachRun<V>(args,
                 [&](const Run& run) { AddValues<V, kHeads>(heads, run); });
   for (int h = 0; h < kHeads; ++h) {
-    float* out = heads.out + h * heads.head_dim;
-    for (int64_t d = 0; d < heads.head_dim; ++d) out[d] /= sums[h];
+    const auto sum = V::Set(sums[h]);
+    MapInPlace<V>(heads.out + h * heads.head_dim, heads.head_dim,
+                  [&](auto value) { return V::Div(value, sum); });
   }
 }
 

@@ -216,6 +216,7 @@ struct VecAvx2 {
   HX_INLINE static N NativeFma(N a, N b, N c) {
     return _mm256_fmadd_ps(a, b, c);
   }
+  HX_INLINE static void Pin(N& a) { __asm__("" : "+x"(a)); }
 
   // --- Tile sizes (16 registers).
   static constexpr int kTileRows = 3;

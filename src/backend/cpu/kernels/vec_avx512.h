@@ -174,6 +174,8 @@ struct VecAvx512 {
   HX_INLINE static N NativeFma(N a, N b, N c) {
     return _mm512_fmadd_ps(a, b, c);
   }
+  // Keeps `a` in a register: compilers would load it again at each use.
+  HX_INLINE static void Pin(N& a) { __asm__("" : "+v"(a)); }
 
   // --- Tile sizes (32 registers).
   // Activation rows of a tile of matmul with 4 weight rows: 24 accumulators.

@@ -220,6 +220,7 @@ struct VecNeon {
     for (int64_t i = 0; i < (n < 4 ? n : 4); ++i) p[i] = all[i];
   }
   HX_INLINE static N NativeFma(N a, N b, N c) { return vfmaq_f32(c, a, b); }
+  HX_INLINE static void Pin(N& a) { __asm__("" : "+w"(a)); }
 
   // --- Tile sizes (32 registers).
   static constexpr int kTileRows = 6;
