@@ -72,11 +72,14 @@ class ExecutableGraph {
   // The manifest's entry; lives as long as the artifact.
   virtual const artifact::GraphEntry& entry() const = 0;
   // Uses `memory` for input or output `index` of entry() from now on. It must
-  // have exactly the spec's size (kUsage otherwise), kBufferAlignment, come
-  // from the engine's allocator, and outlive the graph or the next Bind.
+  // have exactly the spec's size and kBufferAlignment (kUsage otherwise), come
+  // from the engine's allocator, outlive the graph or the next Bind, and share
+  // nothing with an output of the graph: outputs may be written before the last
+  // input is read.
   virtual Status Bind(IoDirection direction, size_t index,
                       std::span<std::byte> memory) = 0;
-  // Runs one step. Every input and output must be bound (checked). Does not
+  // Runs one step. kUsage when an input or output is not bound, when no row is
+  // left, or when a token id lies outside the vocabulary. Does not
   // allocate on the CPU.
   virtual Status Execute(StepRows rows) = 0;
 };

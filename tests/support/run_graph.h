@@ -2,8 +2,6 @@
 // tensor out. For tests of backends; models are run by Sessions.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <bit>
 #include <cstring>
 #include <memory>

@@ -1,0 +1,53 @@
+// A step allocates nothing: counted by the allocation functions of this
+// program.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "backend/cpu/engine.h"
+#include "tests/support/run_graph.h"
+#include "tests/support/tiny_decoder.h"
+
+namespace {
+std::atomic<int64_t> allocations = 0;
+}  // namespace
+
+// Not inlined, or the compiler takes malloc and free for a mismatched pair.
+[[gnu::noinline]] void* operator new(size_t bytes) {
+  ++allocations;
+  void* memory = std::malloc(bytes > 0 ? bytes : 1);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
+}
+
+namespace hexllm::cpu {
+namespace {
+
+TEST(EngineAllocations, ExecuteMakesNone) {
+  for (const int64_t step : {1, 8}) {
+    const auto artifact = testing::LowerForTest(
+        testing::MakeTinyDecoder(step, /*context_tokens=*/16));
+    ASSERT_TRUE(artifact.ok());
+    auto engine = CreateEngine({.threads = 2, .grain_work = 1});
+    ASSERT_TRUE(engine.ok());
+    auto bound = testing::BoundGraph::Load(**engine, *artifact, 0);
+    ASSERT_TRUE(bound.ok());
+    const int64_t before = allocations.load();
+    ASSERT_GT(before, 0) << "allocations are not counted";
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(bound->graph().Execute({}).ok());
+    }
+    EXPECT_EQ(allocations.load(), before) << "T = " << step;
+  }
+}
+
+}  // namespace
+}  // namespace hexllm::cpu

@@ -1,0 +1,33 @@
+#include "backend/engines.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hexllm {
+namespace {
+
+TEST(Engines, EveryListedBackendCanBeMade) {
+  for (const std::string_view name : BackendNames()) {
+    const auto engine = CreateEngine(name, {.threads = 1});
+    ASSERT_TRUE(engine.ok()) << engine.error().message;
+    EXPECT_EQ((*engine)->name(), name);
+  }
+}
+
+TEST(Engines, OthersAreRefusedWithTheList) {
+  const auto engine = CreateEngine("gpu\n", {});
+  ASSERT_FALSE(engine.ok());
+  EXPECT_EQ(engine.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(engine.error().message, ::testing::HasSubstr("cpu"));
+  EXPECT_THAT(engine.error().message,
+              ::testing::Not(::testing::HasSubstr("\n")));
+}
+
+TEST(Engines, OptionsReachTheBackend) {
+  const auto engine = CreateEngine("cpu", {.threads = -3});
+  ASSERT_FALSE(engine.ok());
+  EXPECT_EQ(engine.error().code, ErrorCode::kUsage);
+}
+
+}  // namespace
+}  // namespace hexllm
