@@ -59,6 +59,8 @@ std::optional<char> SpelledByte(std::string_view text) {
 // works out the shares.
 class PieceDecoder::Builder {
  public:
+  explicit Builder(PieceJoin join) { out_.join_ = join; }
+
   Status AddStep(const DecoderStep& step) {
     if (joined_) return AddAfterJoin(step);
     switch (step.kind) {
@@ -70,7 +72,6 @@ class PieceDecoder::Builder {
         joined_ = true;
         return OkStatus();
       case DecoderKind::kByteFallback:
-        if (out_.join_ == PieceJoin::kByteFallback) return OkStatus();
         out_.join_ = PieceJoin::kByteFallback;
         return OkStatus();
       case DecoderKind::kReplace:
@@ -133,8 +134,7 @@ class PieceDecoder::Builder {
   }
 
   Status AddTokenStep(const DecoderStep& step) {
-    if (out_.join_ != PieceJoin::kTextSpaced && out_.join_ != PieceJoin::kText)
-      return Unsupported(step);
+    if (out_.join_ != PieceJoin::kText) return Unsupported(step);
     TokenStep& added = steps_.emplace_back();
     added.what = step;
     if (step.kind == DecoderKind::kReplace) {
@@ -162,9 +162,10 @@ class PieceDecoder::Builder {
         StripEnds(text, step.what);
         continue;
       }
-      const Replacement with{
-          first && step.what.drop_first ? "" : step.what.content,
-          kMaxVocabBytes};
+      const bool drop = first && step.what.drop_first;
+      const std::string_view content = step.what.content;
+      const Replacement with{drop ? std::string_view() : content,
+                             kMaxVocabBytes};
       HX_ASSIGN_OR_RETURN(text,
                           ReplaceMatches(*step.matcher, text, with, scratch));
     }
@@ -182,7 +183,7 @@ class PieceDecoder::Builder {
 
 Result<PieceDecoder> PieceDecoder::Create(std::span<const DecoderStep> steps,
                                           const StringTable& spellings) {
-  Builder builder;
+  Builder builder(steps.empty() ? PieceJoin::kTextSpaced : PieceJoin::kText);
   for (const DecoderStep& step : steps)
     HX_RETURN_IF_ERROR(builder.AddStep(step));
   return std::move(builder).Build(spellings);
