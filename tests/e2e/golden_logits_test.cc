@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "tests/e2e/run_model.h"
-#include "tests/support/golden.h"
+#include "tests/support/golden_tensors.h"
 
 namespace hexllm::testing {
 namespace {
@@ -18,6 +18,7 @@ struct Case {
   float tolerance;      // largest absolute error of a logit
   float greedy_margin;  // greedy tokens must agree while the golden margin
                         // exceeds this
+  std::vector<std::string> prompts = {"p0", "p1"};
   models::SourceOptions source = {};
 };
 
@@ -34,7 +35,8 @@ Case Hf(const std::string& name) {
           .golden = "models/" + name + "/golden.safetensors",
           .prefix = "",
           .tolerance = 2e-4f,
-          .greedy_margin = 1e-3f};
+          .greedy_margin = 1e-3f,
+          .prompts = {"p0", "p1", "p2"}};
 }
 
 // The same weights under another configuration file.
@@ -43,6 +45,7 @@ Case HfVariant(const std::string& name, const std::string& config,
   Case out = Hf(name);
   out.source.config_path = DataPath("models/" + name + "/" + config);
   out.golden = "models/" + name + "/" + golden;
+  if (golden != "golden.safetensors") out.prompts = {"p0", "p1"};
   return out;
 }
 
@@ -66,6 +69,10 @@ std::vector<Case> Cases() {
   return cases;
 }
 
+void PrintTo(const Case& value, std::ostream* out) {
+  *out << value.model << " " << value.prefix << value.golden;
+}
+
 class GoldenLogits : public ::testing::TestWithParam<Case> {
  protected:
   LoadedModel Load(CompileOptions options) const {
@@ -86,8 +93,8 @@ float MaxAbsError(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST_P(GoldenLogits, MatchForEveryStepSizeAndAreBitIdentical) {
-  const GoldenFile golden(DataPath(GetParam().golden));
-  for (const char* prompt : {"p0", "p1", "p2"}) {
+  const GoldenTensors golden(DataPath(GetParam().golden));
+  for (const std::string& prompt : GetParam().prompts) {
     const std::string name = GetParam().prefix + prompt;
     const std::vector<int32_t> ids = golden.Ints(name + ".input_ids");
     const std::vector<float> expected = golden.Floats(name + ".logits");
@@ -108,8 +115,8 @@ TEST_P(GoldenLogits, MatchForEveryStepSizeAndAreBitIdentical) {
 }
 
 TEST_P(GoldenLogits, GreedyTokensMatch) {
-  const GoldenFile golden(DataPath(GetParam().golden));
-  for (const char* prompt : {"p0", "p1", "p2"}) {
+  const GoldenTensors golden(DataPath(GetParam().golden));
+  for (const std::string& prompt : GetParam().prompts) {
     const std::string name = GetParam().prefix + prompt;
     const std::vector<int32_t> ids = golden.Ints(name + ".input_ids");
     const std::vector<int32_t> expected = golden.Ints(name + ".greedy");
@@ -129,15 +136,19 @@ TEST_P(GoldenLogits, GreedyTokensMatch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, GoldenLogits, ::testing::ValuesIn(Cases()), [](const auto& info) {
-      std::string name = info.param.model + "_" + info.param.golden +
-                         std::to_string(info.index);
-      std::replace_if(
-          name.begin(), name.end(),
-          [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Models, GoldenLogits, ::testing::ValuesIn(Cases()),
+                         [](const auto& instance) {
+                           std::string name = instance.param.model + "_" +
+                                              instance.param.golden +
+                                              std::to_string(instance.index);
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](unsigned char c) {
+                                 return std::isalnum(c) == 0;
+                               },
+                               '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace hexllm::testing
