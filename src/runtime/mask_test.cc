@@ -40,6 +40,10 @@ TEST(Mask, PaddedBlock) {
                   "xx...x..",  //
                   "xx...xx.",  //
                   "xx...xxx"}));
+  EXPECT_EQ(Draw({3, 5, 2}, {.past_tokens = 1, .first_row = 2}),
+            (Rows{"..x..",  //
+                  "...x.",  //
+                  "x...x"}));
 }
 
 TEST(Mask, WindowCountsPositions) {

@@ -44,6 +44,7 @@ TEST(Session, UsesTheBlocksThatItSays) {
     FakeSession f(options, {.prompt_step_tokens = 4});
     ASSERT_TRUE(f.session->Prefill(Prompt(15)).ok());
     EXPECT_THAT(f.engine.faults.step_tokens, ElementsAre(4, 4, 4, 4));
+    EXPECT_THAT(f.engine.faults.first_rows, ElementsAre(0, 0, 0, 1));
   }
   {
     // A last token on its own is a single step.

@@ -168,6 +168,7 @@ struct FakeFaults {
   int steps = 0;                    // Execute calls so far
   int allocations = 0;
   std::vector<uint32_t> step_tokens;  // T of each
+  std::vector<uint32_t> first_rows;   // StepRows::begin of each
   // Called with true when an Execute begins and with false when it ends.
   std::function<void(bool)> on_execute = [](bool) {};
 };
@@ -213,6 +214,7 @@ class FakeGraph final : public ExecutableGraph {
     HX_CHECK(bound_.size() == entry().inputs.size() + entry().outputs.size());
     const int step = faults_->steps++;
     faults_->step_tokens.push_back(entry().step_tokens);
+    faults_->first_rows.push_back(rows.begin);
     if (faults_->failing_step == step)
       return Error{ErrorCode::kEnvironment, "the fake device is lost"};
     FillGarbage();
