@@ -2,6 +2,7 @@
 // error, returns its exit status.
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -81,6 +82,9 @@ int Main(int argc, char** argv) {
 }  // namespace hexllm::cli
 
 int main(int argc, char** argv) {
+  // A file size limit shall be an error of the write, not the end of the
+  // process.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return hexllm::cli::Main(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -1,0 +1,268 @@
+// What users get for damaged files and impossible requests: one line that names
+// file, tensor, expected and found; the right exit status; no output file, not
+// even a partial one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/cli/process.h"
+#include "tests/support/golden_tensors.h"
+#include "tests/support/tiny_llama.h"
+
+namespace hexllm::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr int kUsage = 2;
+constexpr int kBadInput = 3;
+constexpr int kUnsupported = 4;
+constexpr int kEnvironment = 5;
+
+// `outcome` failed with `status` and one line that holds all of `parts`.
+void ExpectError(const Outcome& outcome, int status,
+                 const std::vector<std::string>& parts) {
+  EXPECT_EQ(outcome.status, status) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, StartsWith("hexllm: error: "));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1)
+      << outcome.err;
+  for (const std::string& part : parts)
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+}
+
+class BadInput : public ::testing::Test {
+ protected:
+  // Compiles `model` and expects that nothing appears in the output folder.
+  void ExpectCompileError(const std::string& model, int status,
+                          const std::vector<std::string>& parts) const {
+    const TempDir out;
+    ExpectError(RunHexllm({"compile", model, "-q", "-o", out.File("m.hxl")}),
+                status, parts);
+    EXPECT_EQ(out.CountFiles(), 0u);
+  }
+
+  // The same for the tiny model as a folder.
+  void ExpectFolderError(const TinyLlama& model, int status,
+                         const std::vector<std::string>& parts) const {
+    const TempDir dir;
+    model.WriteFolder(dir);
+    ExpectCompileError(dir.path(), status, parts);
+  }
+
+  // A folder whose safetensors file is `bytes`.
+  void ExpectWeightsError(const std::string& bytes,
+                          const std::vector<std::string>& parts) const {
+    const TempDir dir;
+    TinyLlama().WriteFolder(dir);
+    dir.Write("model.safetensors", bytes);
+    ExpectCompileError(dir.path(), kBadInput, parts);
+  }
+};
+
+SafetensorsBuilder TwoTensors() {
+  SafetensorsBuilder builder;
+  builder.Add("a", "F32", {2, 2}, std::string(16, '\0'))
+      .Add("b", "F32", {2}, std::string(8, '\0'));
+  return builder;
+}
+
+TEST_F(BadInput, TruncatedSafetensors) {
+  const std::string whole = TwoTensors().Build();
+  ExpectWeightsError(whole.substr(0, whole.size() - 3),
+                     {"model.safetensors", "expected", "found"});
+}
+
+TEST_F(BadInput, TruncatedGguf) {
+  const TempDir dir;
+  const std::string whole = TinyLlama().BuildGguf();
+  for (const size_t kept :
+       {whole.size() - 5, whole.size() / 2, size_t{40}, size_t{9}}) {
+    ExpectCompileError(dir.Write("m.gguf", whole.substr(0, kept)), kBadInput,
+                       {"m.gguf"});
+  }
+}
+
+TEST_F(BadInput, HeaderLengthBeyondTheFile) {
+  std::string bytes = TwoTensors().Build();
+  bytes[3] = '\x7f';
+  ExpectWeightsError(bytes,
+                     {"model.safetensors", "header", "expected", "found"});
+}
+
+TEST_F(BadInput, OverlappingOffsets) {
+  SafetensorsBuilder builder = TwoTensors();
+  builder.header()["b"]["data_offsets"] = {8, 16};
+  ExpectWeightsError(builder.Build(),
+                     {"model.safetensors", "'b'", "expected", "found"});
+}
+
+TEST_F(BadInput, ZeroDimension) {
+  SafetensorsBuilder builder = TwoTensors();
+  builder.Add("z", "F32", {0, 4}, "");
+  ExpectWeightsError(builder.Build(),
+                     {"model.safetensors", "'z'", "expected", "found"});
+}
+
+TEST_F(BadInput, DimensionProductOverflow) {
+  SafetensorsBuilder builder = TwoTensors();
+  builder.header()["b"]["shape"] = {int64_t{1} << 40, int64_t{1} << 40};
+  ExpectWeightsError(builder.Build(),
+                     {"model.safetensors", "'b'", "expected", "found"});
+}
+
+TEST_F(BadInput, WrongTypedGgufKey) {
+  const TempDir dir;
+  GgufBuilder builder;
+  builder.Add<std::string>("general.architecture", "llama")
+      .Add<std::string>("llama.embedding_length", "sixteen");
+  ExpectCompileError(
+      dir.Write("m.gguf", builder.Build()), kBadInput,
+      {"m.gguf", "llama.embedding_length", "expected", "found string"});
+}
+
+TEST_F(BadInput, MissingTensor) {
+  TinyLlama model;
+  model.tensors.erase("model.layers.1.self_attn.o_proj.weight");
+  ExpectFolderError(model, kBadInput,
+                    {"'model.layers.1.self_attn.o_proj.weight'",
+                     "expected shape [16,16]", "found no such tensor"});
+}
+
+TEST_F(BadInput, ExtraTensor) {
+  TinyLlama model;
+  model.Add("model.layers.0.self_attn.q_norm.weight", {4});
+  ExpectFolderError(
+      model, kBadInput,
+      {"'model.layers.0.self_attn.q_norm.weight'", "expected", "found"});
+}
+
+TEST_F(BadInput, HeadThatContradictsTheConfiguration) {
+  TinyLlama tied;
+  tied.Add("lm_head.weight", {32, 16});
+  ExpectFolderError(
+      tied, kBadInput,
+      {"'lm_head.weight'", "tie_word_embeddings", "expected", "found"});
+  TinyLlama untied;
+  untied.config["tie_word_embeddings"] = false;
+  ExpectFolderError(
+      untied, kBadInput,
+      {"'lm_head.weight'", "expected shape [32,16]", "found no such tensor"});
+}
+
+// A model with the tokenizer (512 tokens) of a fixture and `vocab` rows.
+TinyLlama WithTokenizer(const TempDir& dir, int64_t vocab) {
+  TinyLlama model;
+  model.config["vocab_size"] = vocab;
+  model.Add("model.embed_tokens.weight", {vocab, 16});
+  model.WriteFolder(dir);
+  std::filesystem::copy(DataPath("models/smollm2_135m/tokenizer.json"),
+                        dir.path());
+  return model;
+}
+
+TEST_F(BadInput, VocabularyThatDoesNotFitTheTokenizer) {
+  for (const int64_t vocab : {int64_t{32}, int64_t{600}, int64_t{4096}}) {
+    const TempDir dir;
+    WithTokenizer(dir, vocab);
+    ExpectCompileError(
+        dir.path(), kBadInput,
+        {"tokenizer", "expected " + std::to_string(vocab), "found 512"});
+  }
+  const TempDir padded;
+  WithTokenizer(padded, 576);
+  const TempDir out;
+  EXPECT_EQ(RunHexllm({"compile", padded.path(), "-q", "-o", out.File("m.hxl")})
+                .status,
+            0);
+}
+
+TEST_F(BadInput, UnknownArchitecture) {
+  TinyLlama model;
+  model.config["architectures"] = {"MambaForCausalLM"};
+  ExpectFolderError(
+      model, kUnsupported,
+      {"'architectures'", "LlamaForCausalLM", "'MambaForCausalLM'"});
+}
+
+TEST_F(BadInput, UnwritableOutput) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  ExpectError(RunHexllm({"compile", dir.path(), "-q", "-o",
+                         dir.File("no/such/folder/m.hxl")}),
+              kEnvironment, {"no/such/folder/m.hxl"});
+  ExpectError(RunHexllm({"compile", dir.path(), "-q", "-o", dir.path()}),
+              kEnvironment, {dir.path()});
+}
+
+TEST_F(BadInput, FullDisk) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  const TempDir out;
+  // A file size limit acts as a disk does that fills up.
+  ExpectError(RunHexllm({"compile", dir.path(), "-q", "-o", out.File("m.hxl")},
+                        "ulimit -f 8; "),
+              kEnvironment, {"m.hxl", "nothing was written"});
+  EXPECT_EQ(out.CountFiles(), 0u);
+}
+
+TEST_F(BadInput, PromptLongerThanTheContext) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  std::string ids = "1";
+  for (int i = 0; i < 40; ++i) ids += ",2";
+  ExpectError(RunHexllm({"run", dir.path(), "-q", "--max-context-len", "32",
+                         "--tokens", ids, "--ids"}),
+              kUsage, {"41", "32"});
+}
+
+TEST_F(BadInput, TokenOutsideTheVocabulary) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  ExpectError(RunHexllm({"run", dir.path(), "-q", "--tokens", "1,32", "--ids"}),
+              kUsage, {"32"});
+  ExpectError(RunHexllm({"run", dir.path(), "-q", "--tokens", "1,x", "--ids"}),
+              kUsage, {"1,x"});
+}
+
+TEST_F(BadInput, TextWithoutATokenizer) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  ExpectError(RunHexllm({"run", dir.path(), "-q", "-p", "Hello"}), kUnsupported,
+              {"tokenizer"});
+}
+
+TEST_F(BadInput, DamagedArtifact) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  const std::string path = dir.File("m.hxl");
+  ASSERT_EQ(RunHexllm({"compile", dir.path(), "-q", "-o", path}).status, 0);
+  const std::string whole = ReadWholeFile(path);
+  const std::string cut =
+      dir.Write("cut.hxl", whole.substr(0, whole.size() - 100));
+  ExpectError(RunHexllm({"run", cut, "-q", "--tokens", "1", "--ids"}),
+              kBadInput, {"cut.hxl", "expected", "found"});
+  std::string altered = whole;
+  altered[4096] ^= 1;
+  const std::string changed = dir.Write("changed.hxl", altered);
+  ExpectError(RunHexllm({"inspect", changed, "--verify"}), kBadInput,
+              {"changed.hxl", "segment"});
+}
+
+TEST_F(BadInput, MistypedCommandLine) {
+  ExpectError(RunHexllm({"run"}), kUsage, {});
+  ExpectError(RunHexllm({"frobnicate"}), kUsage, {});
+  ExpectError(
+      RunHexllm({"compile", "x", "-o", "y", "--prefill-ar-len", "many"}),
+      kUsage, {"many"});
+  ExpectError(RunHexllm({"compile", "x", "-o", "y", "--model-mode", "fast"}),
+              kUsage, {"fast"});
+  ExpectError(RunHexllm({"compile", "/nonexistent", "-o", "y"}), kEnvironment,
+              {"/nonexistent"});
+}
+
+}  // namespace
+}  // namespace hexllm::testing

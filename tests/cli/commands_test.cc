@@ -1,0 +1,164 @@
+// The commands on a small model, as a user types them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "tests/cli/process.h"
+#include "tests/support/golden_tensors.h"
+
+namespace hexllm::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string& Model() {
+  static const std::string path = DataPath("models/smollm2_135m");
+  return path;
+}
+
+// What the fixture's authors got: prompt text, its ids, the greedy ids after it
+// and their text.
+Json GoldenText() {
+  auto json = ParseJson(ReadWholeFile(Model() + "/golden_text.json"));
+  EXPECT_TRUE(json.ok());
+  return json.ok() ? std::move(*json) : Json();
+}
+
+TEST(Commands, HelpAndVersion) {
+  EXPECT_THAT(RunHexllm({"--help"}).out, HasSubstr("compile"));
+  const Outcome version = RunHexllm({"--version"});
+  EXPECT_EQ(version.status, 0);
+  EXPECT_THAT(version.out, HasSubstr("hexllm "));
+}
+
+TEST(Commands, LogitsMatchTheGoldens) {
+  const TempDir dir;
+  const std::string ids = Model() + "/golden.safetensors:p1.input_ids";
+  const std::vector<float> expected =
+      GoldenTensors(Model() + "/golden.safetensors").Floats("p1.logits");
+  std::string first;
+  for (const std::string step : {"1", "7", "24"}) {
+    const std::string out = dir.File("logits.safetensors");
+    const Outcome outcome = RunHexllm(
+        {"logits", Model(), "--tokens", ids, "--ar-len", step, "-o", out});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const std::vector<float> logits = GoldenTensors(out).Floats("logits");
+    ASSERT_EQ(logits.size(), expected.size());
+    for (size_t i = 0; i < logits.size(); ++i)
+      ASSERT_NEAR(logits[i], expected[i], 2e-4f) << i;
+    if (first.empty()) first = ReadWholeFile(out);
+    EXPECT_EQ(ReadWholeFile(out), first) << "step " << step;
+  }
+}
+
+TEST(Commands, CompiledAndUncompiledModelsMakeTheGoldenTokens) {
+  const TempDir dir;
+  const std::string artifact = dir.File("m.hxl");
+  ASSERT_EQ(RunHexllm({"compile", Model(), "-q", "-o", artifact,
+                       "--max-context-len", "128", "--prefill-ar-len", "16"})
+                .status,
+            0);
+  const GoldenTensors golden(Model() + "/golden.safetensors");
+  std::string expected = "[";
+  for (const int32_t id : golden.Ints("p1.greedy"))
+    expected += (expected.size() > 1 ? "," : "") + std::to_string(id);
+  expected += "]\n";
+  for (const std::string& model : {artifact, Model()}) {
+    const Outcome outcome = RunHexllm(
+        {"run", model, "-q", "--tokens",
+         Model() + "/golden.safetensors:p1.input_ids", "--ids", "--temperature",
+         "0", "--max-new-tokens", "32", "--ignore-eos"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, expected);
+  }
+}
+
+TEST(Commands, SameInputGivesTheSameArtifact) {
+  const TempDir dir;
+  for (const char* name : {"a.hxl", "b.hxl"})
+    ASSERT_EQ(
+        RunHexllm({"compile", Model(), "-q", "-o", dir.File(name)}).status, 0);
+  EXPECT_TRUE(ReadWholeFile(dir.File("a.hxl")) ==
+              ReadWholeFile(dir.File("b.hxl")));
+  const Outcome inspected =
+      RunHexllm({"inspect", dir.File("a.hxl"), "--verify"});
+  EXPECT_EQ(inspected.status, 0) << inspected.err;
+  EXPECT_THAT(inspected.out, HasSubstr("prefill_128"));
+}
+
+// Text to ids, ids to new ids, new ids to text.
+TEST(Commands, TextThroughAllStepsMatchesTheGoldens) {
+  for (const Json& entry : GoldenText()) {
+    const Outcome ids =
+        RunHexllm({"tokenize", "--tokenizer", Model(), "--no-special",
+                   entry["prompt"].get<std::string>()});
+    EXPECT_EQ(ids.out, DumpJson(entry["ids"]) + "\n") << ids.err;
+    std::string list = DumpJson(entry["ids"]);
+    list = list.substr(1, list.size() - 2);
+    const Outcome made = RunHexllm({"run", Model(), "-q", "--tokens", list,
+                                    "--ids", "--temperature", "0",
+                                    "--max-new-tokens", "24", "--ignore-eos"});
+    EXPECT_EQ(made.out, DumpJson(entry["greedy"]) + "\n") << made.err;
+    const Outcome text = RunHexllm(
+        {"detokenize", "--tokenizer", Model(), DumpJson(entry["greedy"])});
+    EXPECT_EQ(text.out, entry["text"].get<std::string>() + "\n") << text.err;
+  }
+}
+
+TEST(Commands, SamplingIsAFunctionOfTheSeed) {
+  const auto sample = [](const std::string& seed) {
+    return RunHexllm({"run", Model(), "-q", "--tokens", "5,6,7", "--ids",
+                      "--temperature", "1.2", "--seed", seed,
+                      "--max-new-tokens", "16", "--ignore-eos"})
+        .out;
+  };
+  EXPECT_EQ(sample("3"), sample("3"));
+  EXPECT_NE(sample("3"), sample("4"));
+}
+
+TEST(Commands, TokenizeAndDetokenizeAreInverse) {
+  const Outcome ids =
+      RunHexllm({"tokenize", "--tokenizer", Model(), "Once upon a time"});
+  ASSERT_EQ(ids.status, 0) << ids.err;
+  const Outcome text =
+      RunHexllm({"detokenize", "--tokenizer", Model(), ids.out});
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_EQ(text.out, "Once upon a time\n");
+}
+
+TEST(Commands, TemplateRendersAChat) {
+  const TempDir dir;
+  const std::string chat =
+      dir.Write("chat.json", R"([{"role":"user","content":"Hi"}])");
+  const Outcome outcome =
+      RunHexllm({"template", "--model", Model(), "--messages", chat,
+                 "--add-generation-prompt"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out,
+            "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+}
+
+TEST(Commands, StatisticsAreWritten) {
+  const TempDir dir;
+  const Outcome outcome = RunHexllm(
+      {"run", Model(), "-q", "--tokens", "5,6,7", "--ids", "--max-new-tokens",
+       "4", "--ignore-eos", "--stats-json", dir.File("s.json")});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = ParseJson(ReadWholeFile(dir.File("s.json")));
+  ASSERT_TRUE(json.ok());
+  EXPECT_EQ((*json)["turns"][0]["prompt_tokens"], 3);
+  EXPECT_EQ((*json)["turns"][0]["new_tokens"], 4);
+}
+
+TEST(Commands, DumpIrWritesEveryStage) {
+  const TempDir dir;
+  ASSERT_EQ(RunHexllm({"compile", Model(), "-q", "-o", dir.File("m.hxl"),
+                       "--dump-ir", dir.File("ir")})
+                .status,
+            0);
+  EXPECT_THAT(ReadWholeFile(dir.File("ir") + "/00_input.ir"),
+              HasSubstr("attention"));
+}
+
+}  // namespace
+}  // namespace hexllm::testing
