@@ -104,9 +104,10 @@ Result<Entry> ParseEntry(const std::string& name, const Json& json) {
   entry.end = static_cast<uint64_t>(offsets[1]);
   const auto bytes = StorageBytes(entry.tensor.dtype, entry.tensor.shape);
   if (!bytes) {
-    return BadInput(fmt::format("shape {} of {}: its size overflows",
-                                Printable(ShapeToString(entry.tensor.shape)),
-                                DTypeName(entry.tensor.dtype)));
+    return BadInput(
+        fmt::format("shape: expected a size that fits 64 bits, found {} of {}",
+                    Printable(ShapeToString(entry.tensor.shape)),
+                    DTypeName(entry.tensor.dtype)));
   }
   if (*bytes != entry.end - entry.begin) {
     return BadInput(fmt::format(

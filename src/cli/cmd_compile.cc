@@ -15,7 +15,10 @@ struct Flags {
 Status Compile(const Flags& flags) {
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
-  return CompileToFile(flags.model, flags.out, flags.options, progress);
+  HX_RETURN_IF_ERROR(
+      CompileToFile(flags.model, flags.out, flags.options, progress));
+  progress.Finish();
+  return OkStatus();
 }
 
 }  // namespace

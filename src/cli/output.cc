@@ -45,7 +45,11 @@ Status PrintNow(std::string_view text) {
 StderrProgress::StderrProgress(Verbosity verbosity)
     : verbosity_(verbosity), terminal_(::isatty(STDERR_FILENO) == 1) {}
 
-StderrProgress::~StderrProgress() { Finish(); }
+StderrProgress::~StderrProgress() {
+  if (active_ && terminal_ && verbosity_ == Verbosity::kNormal) {
+    fmt::print(stderr, "\r\033[K");
+  }
+}
 
 void StderrProgress::Begin(std::string_view step, std::string_view unit,
                            int64_t total) {

@@ -23,13 +23,14 @@ class StderrProgress final : public ProgressSink {
  public:
   enum class Verbosity : uint8_t { kNormal, kQuiet };
   explicit StderrProgress(Verbosity verbosity);
+  // Drops the line of a step that was not finished: an error message follows.
   ~StderrProgress() override;
 
   void Begin(std::string_view step, std::string_view unit,
              int64_t total) override;
   void Update(int64_t done) override;
   void Warn(std::string_view message) override;
-  // Ends the last step's line.
+  // Ends the last step: all went well.
   void Finish();
 
  private:

@@ -260,8 +260,8 @@ TEST_F(BadInput, MistypedCommandLine) {
       kUsage, {"many"});
   ExpectError(RunHexllm({"compile", "x", "-o", "y", "--model-mode", "fast"}),
               kUsage, {"fast"});
-  ExpectError(RunHexllm({"compile", "/nonexistent", "-o", "y"}), kEnvironment,
-              {"/nonexistent"});
+  ExpectError(RunHexllm({"compile", "/nonexistent", "-q", "-o", "y"}),
+              kEnvironment, {"/nonexistent"});
 }
 
 }  // namespace
