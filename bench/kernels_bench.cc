@@ -1,16 +1,16 @@
-// Speed of the CPU kernels on one core, for every instruction set of this CPU.
-//   fma/ISA               the roof: independent fma chains in registers
-//   prompt/TYPE/ISA       matmul of 128 rows      GFLOP/s (2 per weight and
-//   row) token/TYPE/ISA        matmul of 1 row, weights larger than the L2
-//   cache:
-//                         GB/s of weights as stored and Gweight/s
-//   attention/ISA         one row, one KV head: visible columns, GFLOP/s
-//   gated_mul, rms_norm   Gelement/s
-// Names end in the sizes. Try --benchmark_filter=prompt/q4_1.
+// Speed of the CPU kernels on one core, for every instruction set of this CPU:
+//   fma/ISA          the roof: fma in registers
+//   prompt/TYPE/ISA  matmul of several rows; flops = 2 per weight and row
+//   token/TYPE/ISA   matmul of one row; bytes = weights as stored
+//   attention/ISA    one row, one KV head
+//   gated_mul/ISA, rms_norm/ISA
+// Sizes follow: rows/K/N; group/past/visible; activation.
+// Try --benchmark_filter=prompt/q4_1.
 #include <benchmark/benchmark.h>
 
 #include <string>
 
+#include "bench/fma_peak.h"
 #include "tests/support/kernel_cases.h"
 
 namespace hexllm::cpu::testing {
@@ -22,6 +22,16 @@ using benchmark::State;
 Counter PerSecond(double count_per_iteration) {
   return Counter(count_per_iteration, Counter::kIsIterationInvariantRate,
                  Counter::kIs1000);
+}
+
+void RunFma(State& state, const KernelTable& table) {
+  double flops = 0;
+  float sink = 0;
+  for (auto _ : state) {
+    flops = bench::RunFmaChains(table.isa, 100000, sink);
+    benchmark::DoNotOptimize(sink);
+  }
+  state.counters["flops"] = PerSecond(flops);
 }
 
 struct MatMulSize {
@@ -144,6 +154,9 @@ void RegisterAttention(const KernelTable& table) {
 
 void RegisterAll() {
   for (const KernelTable* table : VectorKernels()) {
+    benchmark::RegisterBenchmark(
+        Name("fma", *table, {}).c_str(),
+        [table](State& state) { RunFma(state, *table); });
     for (const DType dtype : kWeightTypes) RegisterMatMul(*table, dtype);
     RegisterAttention(*table);
     for (const auto activation :

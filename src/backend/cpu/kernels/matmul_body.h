@@ -1,8 +1,8 @@
 // Matmul for every weight type and instruction set, over the vector abstraction
 // V (vec_*.h) and the decoders W (weights.h). Two regimes with the same bits:
-//  - One activation row (decoding tokens): weights go from packed bytes through
-//    registers into the dot products, kDirectWeights rows at a time, whose
-//    independent chains hide the latency of fma.
+//  - Up to V::kDirectRows activation rows (decoding tokens): weights go from
+//    packed bytes through registers into the dot products, four weight rows at
+//    a time, whose independent chains hide the latency of fma.
 //  - More rows (prompts): a panel of weight rows is decoded once into scratch
 //    (or used in place: f32), then multiplied by all activation rows in tiles
 //    of 4 weight rows x kTileRows activation rows of accumulators.
@@ -54,11 +54,17 @@ HX_INLINE typename V::F DecodeTail(const uint8_t* block, int64_t count) {
   return out[0];
 }
 
+// Weight rows that are decoded at once.
+constexpr int kDirectWeights = 4;
+
+// Outputs of a row that are finished at once.
+constexpr int64_t kDirectOutputs = 64;
+
 // How far ahead of their use weights are asked for: about the latency of memory
 // at the speed of one core. Past the end of the weights it asks in vain.
 constexpr int64_t kPrefetchBytes = 4096;
 
-// --- One activation row.
+// --- Few activation rows.
 
 // W::Read of the blocks at `offset` of kDirectWeights rows.
 template <class V, class W>
@@ -66,84 +72,101 @@ HX_INLINE void ReadBlocks(const uint8_t* const* rows, int64_t offset,
                           typename W::Shared* shared) {
   if constexpr (W::kHalfPairs) {
     alignas(32) float pairs[8];
-#pragma GCC unroll 2
-    for (int i = 0; i < V::kDirectWeights; i += 4) {
-      V::LoadHalfPairs(rows + i, offset, pairs);
+    V::LoadHalfPairs(rows, offset, pairs);
 #pragma GCC unroll 4
-      for (int j = 0; j < 4; ++j) {
-        shared[i + j] = {pairs[2 * j], pairs[2 * j + 1]};
-      }
-    }
+    for (int i = 0; i < 4; ++i) shared[i] = {pairs[2 * i], pairs[2 * i + 1]};
   } else {
 #pragma GCC unroll 8
-    for (int i = 0; i < V::kDirectWeights; ++i) {
+    for (int i = 0; i < kDirectWeights; ++i) {
       shared[i] = W::Read(rows[i] + offset);
     }
   }
 }
 
-// Dot products of x with kDirectWeights rows; sums[i] of rows[i].
-template <class V, class W>
-HX_INLINE void DotDirect(const float* x, int64_t k, const uint8_t* const* rows,
-                         float* sums) {
-  constexpr int kRows = V::kDirectWeights;
+// Sums of kX activation rows with kDirectWeights weight rows.
+template <class V, int kX>
+struct DirectSums {
+  typename V::F at[Bound(kX)][Bound(kDirectWeights)];
+};
+
+// The last args.k % 16 elements, after `blocks` blocks of a plain type.
+template <class V, class W, int kX>
+HX_INLINE void AddDirectTail(const MatMulArgs& args, const uint8_t* const* rows,
+                             int64_t blocks, DirectSums<V, kX>& sum) {
+  const int64_t tail = args.k % 16;
+  if (tail == 0) return;
+#pragma GCC unroll 4
+  for (int i = 0; i < kDirectWeights; ++i) {
+    const auto w = DecodeTail<V, W>(rows[i] + blocks * W::kBlockBytes, tail);
+#pragma GCC unroll 4
+    for (int r = 0; r < kX; ++r) {
+      const float* x = args.x + r * args.x_stride + blocks * 16;
+      sum.at[r][i] = V::Fma(V::LoadPartial(x, tail), w, sum.at[r][i]);
+    }
+  }
+}
+
+// Dot products of kX activation rows with kDirectWeights weight rows.
+template <class V, class W, int kX>
+HX_INLINE DirectSums<V, kX> DotDirect(const MatMulArgs& args,
+                                      const uint8_t* const* rows) {
+  constexpr int kRows = kDirectWeights;
   constexpr int kBlock = W::kParts * W::kVecs * 16;
-  typename V::F acc[Bound(kRows)];
+  DirectSums<V, kX> sum;
+#pragma GCC unroll 4
+  for (int r = 0; r < kX; ++r) {
 #pragma GCC unroll 8
-  for (int i = 0; i < kRows; ++i) acc[i] = V::Set(0.0f);
-  const int64_t blocks = k / kBlock;
+    for (int i = 0; i < kRows; ++i) sum.at[r][i] = V::Set(0.0f);
+  }
+  const float* x = args.x;
+  const int64_t blocks = args.k / kBlock;
   for (int64_t b = 0; b < blocks; ++b) {
     typename W::Shared shared[Bound(kRows)];
     ReadBlocks<V, W>(rows, b * W::kBlockBytes, shared);
     for (int part = 0; part < W::kParts; ++part) {
 #pragma GCC unroll 8
       for (int i = 0; i < kRows; ++i) {
-        __builtin_prefetch(rows[i] + b * W::kBlockBytes + kPrefetchBytes +
+        const uint8_t* block = rows[i] + b * W::kBlockBytes;
+        __builtin_prefetch(block + kPrefetchBytes +
                            part * (W::kBlockBytes / W::kParts));
         typename V::F w[Bound(W::kVecs)];
-        W::Decode(rows[i] + b * W::kBlockBytes, shared[i], part, w);
+        W::Decode(block, shared[i], part, w);
+#pragma GCC unroll 4
+        for (int r = 0; r < kX; ++r) {
 #pragma GCC unroll 2
-        for (int v = 0; v < W::kVecs; ++v) {
-          const auto x_vec = V::Load(x + (part * W::kVecs + v) * 16);
-          acc[i] = V::Fma(x_vec, w[v], acc[i]);
+          for (int v = 0; v < W::kVecs; ++v) {
+            const auto x_vec = V::Load(x + r * args.x_stride + 16 * v);
+            sum.at[r][i] = V::Fma(x_vec, w[v], sum.at[r][i]);
+          }
         }
       }
+      x += W::kVecs * 16;
     }
-    x += kBlock;
   }
   if constexpr (kBlock == 16) {
-    const int64_t tail = k % 16;
-    if (tail != 0) {
-      const auto x_vec = V::LoadPartial(x, tail);
-      for (int i = 0; i < kRows; ++i) {
-        const auto w =
-            DecodeTail<V, W>(rows[i] + blocks * W::kBlockBytes, tail);
-        acc[i] = V::Fma(x_vec, w, acc[i]);
-      }
-    }
+    AddDirectTail<V, W, kX>(args, rows, blocks, sum);
   }
-#pragma GCC unroll 2
-  for (int i = 0; i < kRows; i += 4) {
-    V::AddLanes4({acc[i], acc[i + 1], acc[i + 2], acc[i + 3]}, sums + i);
-  }
+  return sum;
 }
 
-template <class V, class W>
+// kX activation rows.
+template <class V, class W, int kX>
 void MatMulDirect(const MatMulArgs& args) {
-  constexpr int kRows = V::kDirectWeights;
-  constexpr int64_t kOutputs = 64;
-  for (int64_t n = args.n_begin; n < args.n_end; n += kOutputs) {
-    const int64_t count = Smaller(kOutputs, args.n_end - n);
-    float sums[kOutputs];
+  constexpr int kRows = kDirectWeights;
+  for (int64_t n = args.n_begin; n < args.n_end; n += kDirectOutputs) {
+    const int64_t count = Smaller(kDirectOutputs, args.n_end - n);
+    float sums[Bound(kX)][kDirectOutputs];
     for (int64_t i = 0; i < count; i += kRows) {
       // A short group repeats its last row and drops the copies.
       const uint8_t* rows[Bound(kRows)];
       for (int j = 0; j < kRows; ++j) {
         rows[j] = WeightRow(args, n + Smaller(i + j, count - 1));
       }
-      DotDirect<V, W>(args.x, args.k, rows, sums + i);
+      const auto sum = DotDirect<V, W, kX>(args, rows);
+#pragma GCC unroll 4
+      for (int r = 0; r < kX; ++r) V::AddLanes4(sum.at[r], sums[r] + i);
     }
-    FinishRow<V>(args, 0, n, sums, count);
+    for (int r = 0; r < kX; ++r) FinishRow<V>(args, r, n, sums[r], count);
   }
 }
 
@@ -344,11 +367,15 @@ void MatMulPanels(const MatMulArgs& args) {
 
 template <class V, class W>
 void MatMul(const MatMulArgs& args) {
-  if (args.rows == 1) {
-    MatMulDirect<V, W>(args);
+  if (args.rows == 1) return MatMulDirect<V, W, 1>(args);
+  if constexpr (V::kDirectRows == 4) {
+    if (args.rows == 2) return MatMulDirect<V, W, 2>(args);
+    if (args.rows == 3) return MatMulDirect<V, W, 3>(args);
+    if (args.rows == 4) return MatMulDirect<V, W, 4>(args);
   } else {
-    MatMulPanels<V, W>(args);
+    static_assert(V::kDirectRows == 1);
   }
+  MatMulPanels<V, W>(args);
 }
 
 }  // namespace

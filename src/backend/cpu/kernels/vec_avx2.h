@@ -220,7 +220,7 @@ struct VecAvx2 {
 
   // --- Tile sizes (16 registers).
   static constexpr int kTileRows = 3;
-  static constexpr int kDirectWeights = 4;
+  static constexpr int kDirectRows = 1;
   static constexpr int ScoreVecs(int group) { return group == 1 ? 8 : 2; }
   static constexpr int kValueVecs = 2;
 

@@ -180,8 +180,9 @@ struct VecAvx512 {
   // --- Tile sizes (32 registers).
   // Activation rows of a tile of matmul with 4 weight rows: 24 accumulators.
   static constexpr int kTileRows = 6;
-  // Weight rows at once when each is decoded for a single activation row.
-  static constexpr int kDirectWeights = 4;
+  // Activation rows up to which four weight rows at a time are decoded into the
+  // dot products, not into scratch first.
+  static constexpr int kDirectRows = 4;
   // Registers of columns (scores) for `group` heads, of head_dim (values).
   static constexpr int ScoreVecs(int group) { return group == 1 ? 8 : 4; }
   static constexpr int kValueVecs = 4;

@@ -224,7 +224,7 @@ struct VecNeon {
 
   // --- Tile sizes (32 registers).
   static constexpr int kTileRows = 6;
-  static constexpr int kDirectWeights = 4;
+  static constexpr int kDirectRows = 1;
   static constexpr int ScoreVecs(int group) { return group == 1 ? 8 : 4; }
   static constexpr int kValueVecs = 4;
 
