@@ -3,7 +3,7 @@
 
     run_readme.py HEXLLM        HEXLLM: the program that stands for build/release/hexllm
 
-Every line "$ build/release/hexllm ..." of a fenced block runs in a folder where a tiny model with the same kind of tokenizer
+Every line "$ build/release/hexllm ..." or "$ echo ..." of a fenced block runs in a folder where a tiny model with the same kind of tokenizer
 and chat template stands in for the downloaded one. It must succeed; what it prints is that model's and is not compared.
 """
 import pathlib
@@ -22,7 +22,7 @@ def commands(text):
     """The commands of all fenced blocks, continuation lines joined."""
     for block in re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
-            if line.startswith("$ build/release/hexllm "):
+            if line.startswith(("$ build/release/hexllm ", "$ echo ")):
                 yield line[2:]
 
 
