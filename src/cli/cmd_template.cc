@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "compile/text_assets.h"
-#include "runtime/chat_tokens.h"
+#include "runtime/artifact_text.h"
 #include "text/chat_template.h"
 
 namespace hexllm::cli {

@@ -7,8 +7,10 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/ids_argument.h"
+#include "cli/model_argument.h"
 #include "cli/output.h"
 #include "compile/text_assets.h"
+#include "runtime/artifact_text.h"
 #include "text/tokenizer.h"
 
 namespace hexllm::cli {
@@ -22,6 +24,10 @@ struct Flags {
 };
 
 Result<Tokenizer> OpenTokenizer(const std::string& path) {
+  if (IsArtifact(path)) {
+    HX_ASSIGN_OR_RETURN(const auto artifact, artifact::Artifact::Open(path));
+    return TokenizerOf(*artifact);
+  }
   HX_ASSIGN_OR_RETURN(TokenizerData data, LoadTokenizer(path));
   return Tokenizer::Create(std::move(data));
 }

@@ -28,5 +28,6 @@ Body AddTokenize(CLI::App& app);
 Body AddDetokenize(CLI::App& app);
 Body AddTemplate(CLI::App& app);
 Body AddInspect(CLI::App& app);
+Body AddEval(CLI::App& app);
 
 }  // namespace hexllm::cli

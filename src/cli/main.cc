@@ -20,6 +20,7 @@ constexpr Command kCommands[] = {
     {"run", "Answer a prompt with an artifact or a model", AddRun},
     {"logits", "Write the logits of every position of given token ids",
      AddLogits},
+    {"eval", "Measure perplexity", AddEval},
     {"tokenize", "Text to token ids", AddTokenize},
     {"detokenize", "Token ids to text", AddDetokenize},
     {"template", "Render a chat with a model's chat template", AddTemplate},

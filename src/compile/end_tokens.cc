@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/chat_tokens.h"
+#include "runtime/artifact_text.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 

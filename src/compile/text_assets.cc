@@ -9,7 +9,7 @@
 #include "checkpoint/side_files.h"
 #include "compile/end_tokens.h"
 #include "compile/generation_defaults.h"
-#include "runtime/chat_tokens.h"
+#include "runtime/artifact_text.h"
 #include "text/chat_template_source.h"
 
 namespace hexllm {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/chat_tokens.h"
+#include "runtime/artifact_text.h"
 #include "text/chat_template.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer.h"
@@ -22,19 +22,6 @@ Json Message(const char* role, std::string text) {
   message["role"] = role;
   message["content"] = std::move(text);
   return message;
-}
-
-Result<Tokenizer> LoadTokenizer(const artifact::Artifact& artifact) {
-  const auto segment = artifact.manifest().tokenizer_segment;
-  if (!segment) {
-    return Error{ErrorCode::kUnsupported,
-                 artifact.path() +
-                     ": the checkpoint came without a tokenizer, so this "
-                     "artifact takes token ids only (--tokens IDS --ids)"};
-  }
-  HX_ASSIGN_OR_RETURN(TokenizerData data,
-                      ParseTokenizerBlob(artifact.Segment(*segment)));
-  return Tokenizer::Create(std::move(data));
 }
 
 std::optional<std::tm> LocalTime() {
@@ -103,7 +90,7 @@ Conversation::~Conversation() = default;
 
 Result<std::unique_ptr<Conversation>> Conversation::Create(Session& session) {
   const artifact::Artifact& artifact = session.artifact();
-  HX_ASSIGN_OR_RETURN(Tokenizer tokenizer, LoadTokenizer(artifact));
+  HX_ASSIGN_OR_RETURN(Tokenizer tokenizer, TokenizerOf(artifact));
   auto impl = std::make_unique<Impl>(session, std::move(tokenizer));
   if (const auto segment = artifact.manifest().chat_template_segment) {
     HX_ASSIGN_OR_RETURN(

@@ -1,4 +1,4 @@
-#include "runtime/chat_tokens.h"
+#include "runtime/artifact_text.h"
 
 namespace hexllm {
 namespace {
@@ -16,6 +16,19 @@ constexpr Row kRows[] = {
 };
 
 }  // namespace
+
+Result<Tokenizer> TokenizerOf(const artifact::Artifact& artifact) {
+  const auto segment = artifact.manifest().tokenizer_segment;
+  if (!segment) {
+    return Error{ErrorCode::kUnsupported,
+                 artifact.path() +
+                     ": the checkpoint came without a tokenizer, so this "
+                     "artifact takes token ids only (--tokens IDS --ids)"};
+  }
+  HX_ASSIGN_OR_RETURN(TokenizerData data,
+                      ParseTokenizerBlob(artifact.Segment(*segment)));
+  return Tokenizer::Create(std::move(data));
+}
 
 ChatTokens ChatTokensFrom(std::span<const artifact::NamedText> tokens) {
   ChatTokens out;
