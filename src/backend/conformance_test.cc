@@ -147,6 +147,28 @@ TEST(CpuUnsupported, IsRefusedByLowering) {
   }
 }
 
+// Tensors of a checkpoint may begin anywhere; a memory artifact borrows them.
+TEST(CpuWeights, MayBeUnaligned) {
+  for (const OpCase& op_case : CasesOf(OpKind::kLinear)) {
+    SCOPED_TRACE(op_case.name);
+    const auto artifact = testing::LowerForTest(MakeOpModule(op_case));
+    ASSERT_TRUE(artifact.ok());
+    const ByteSpan weight = (*artifact)->Segment(0);
+    const std::vector<std::byte> copy(weight.begin(), weight.end());
+    std::vector<HostTensor> outputs;
+    for (const size_t offset : {size_t{0}, size_t{1}}) {
+      (*artifact)->Replace(0, copy, offset);
+      const auto engine = MakeEngine({.threads = 1});
+      auto graph = testing::BoundGraph::Load(*engine, *artifact, 0);
+      ASSERT_TRUE(graph.ok()) << graph.error().message;
+      graph->SetInput(0, MakeOpInputs(op_case)[0]);
+      ASSERT_TRUE(graph->graph().Execute({}).ok());
+      outputs.push_back(graph->GetOutput(0));
+    }
+    EXPECT_EQ(Bits(outputs[0]), Bits(outputs[1]));
+  }
+}
+
 // Random graphs may hold transposes that the CPU has no form for; those are
 // refused, all others agree.
 TEST(CpuRandomGraphs, MatchTheInterpreter) {

@@ -29,7 +29,9 @@ class TestArtifact final : public artifact::Artifact,
 
   ByteSpan Segment(uint32_t index) const override {
     HX_CHECK(index < segments_.size());
-    return {segments_[index].first.get(), segments_[index].second};
+    const Stored& segment = segments_[index];
+    return ByteSpan(segment.memory.get(), segment.bytes)
+        .subspan(segment.offset);
   }
   Result<uint32_t> Add(artifact::NewSegment segment, ByteSpan bytes) override {
     lifetimes.push_back(segment.lifetime);
@@ -42,17 +44,27 @@ class TestArtifact final : public artifact::Artifact,
     Replace(static_cast<uint32_t>(segments_.size() - 1), bytes);
     return static_cast<uint32_t>(segments_.size() - 1);
   }
-  void Replace(uint32_t index, ByteSpan bytes) {
-    auto copy = std::make_unique<std::byte[]>(bytes.size());
-    std::memcpy(copy.get(), bytes.data(), bytes.size());
-    segments_[index] = {std::move(copy), bytes.size()};
+  // Segment `index` holds these bytes from now on, `offset` bytes behind an
+  // aligned address.
+  void Replace(uint32_t index, ByteSpan bytes, size_t offset = 0) {
+    Stored stored{
+        .memory = std::make_unique<std::byte[]>(bytes.size() + offset),
+        .bytes = bytes.size() + offset,
+        .offset = offset};
+    std::memcpy(stored.memory.get() + offset, bytes.data(), bytes.size());
+    segments_[index] = std::move(stored);
   }
   artifact::Manifest& manifest_for_edit() { return manifest_; }
 
   std::vector<artifact::Lifetime> lifetimes;  // of the segments, as given
 
  private:
-  std::vector<std::pair<std::unique_ptr<std::byte[]>, size_t>> segments_;
+  struct Stored {
+    std::unique_ptr<std::byte[]> memory;
+    size_t bytes = 0;
+    size_t offset = 0;
+  };
+  std::vector<Stored> segments_;
 };
 
 // `module` lowered for the CPU.

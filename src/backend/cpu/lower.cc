@@ -85,8 +85,7 @@ Result<std::vector<GraphEntry>> Lower(const ir::Module& module,
   for (const ir::Graph& graph : module.graphs) {
     HX_ASSIGN_OR_RETURN(GraphEntry entry, MakeEntry(graph));
     entries.push_back(std::move(entry));
-    HX_ASSIGN_OR_RETURN(LoweredGraph plan,
-                        GraphLowering(module, graph, weights).Run());
+    HX_ASSIGN_OR_RETURN(LoweredGraph plan, GraphLowering(graph, weights).Run());
     lowered.push_back(std::move(plan));
   }
   HX_RETURN_IF_ERROR(weights.Write(sink, progress));

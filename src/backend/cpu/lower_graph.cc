@@ -66,9 +66,8 @@ bool IsAlias(const ir::Graph& graph, const Node& node) {
   }
 }
 
-GraphLowering::GraphLowering(const ir::Module& module, const ir::Graph& graph,
-                             WeightTable& weights)
-    : module_(module), graph_(graph), weights_(weights) {
+GraphLowering::GraphLowering(const ir::Graph& graph, WeightTable& weights)
+    : graph_(graph), weights_(weights) {
   lowered_.plan.step_tokens = graph.step_tokens;
   lowered_.plan.context_tokens = graph.context_tokens;
 }

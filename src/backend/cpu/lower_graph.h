@@ -29,9 +29,9 @@ bool IsAlias(const ir::Graph& graph, const ir::Node& node);
 // node; everything else calls Run.
 class GraphLowering {
  public:
-  // All three must outlive the object. `graph` is verified.
-  GraphLowering(const ir::Module& module, const ir::Graph& graph,
-                WeightTable& weights);
+  // Both must outlive the object. `graph` is verified; its constants are those
+  // of `weights`.
+  GraphLowering(const ir::Graph& graph, WeightTable& weights);
 
   // kUnsupported names graph, node and reason.
   Result<LoweredGraph> Run();
@@ -92,7 +92,6 @@ class GraphLowering {
   Status CopyOutputs();
   void PlaceBuffers();
 
-  const ir::Module& module_;
   const ir::Graph& graph_;
   WeightTable& weights_;
   std::vector<ValueState> values_;
