@@ -183,10 +183,10 @@ TEST(ParseSafetensors, RefusesAnOverflowingSize) {
   EXPECT_THAT(ErrorOf(SafetensorsBuilder()
                           .Add("w", "U8", {1ll << 32, 1ll << 32}, "")
                           .Build()),
-              AllOf(HasSubstr("tensor 'w'"), HasSubstr("overflows")));
+              AllOf(HasSubstr("tensor 'w'"), HasSubstr("fits 64 bits")));
   EXPECT_THAT(
       ErrorOf(SafetensorsBuilder().Add("w", "F64", {1ll << 62}, "").Build()),
-      HasSubstr("overflows"));
+      HasSubstr("fits 64 bits"));
 }
 
 TEST(ParseSafetensors, RefusesASizeThatDisagreesWithTheShape) {
