@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-DOCUMENTS = ["README.md", "DEVELOPERS.md", "docs/architecture.md", "docs/formats.md"]
+DOCUMENTS = [ROOT / "README.md", ROOT / "DEVELOPERS.md", *sorted((ROOT / "docs").rglob("*.md"))]
 STAND_IN = ROOT / "tests/data/gguf/llama/llama-h64-Q4_1.gguf"
 MODEL = "models/SmolLM2-135M-Instruct.Q4_1.gguf"
 
@@ -43,9 +43,9 @@ def run_readme(program):
 
 def check_links():
     for document in DOCUMENTS:
-        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / document).read_text()):
-            if not ((ROOT / document).parent / link).exists():
-                sys.exit(f"{document}: the link to {link} leads nowhere")
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+            if not (document.parent / link).exists():
+                sys.exit(f"{document.relative_to(ROOT)}: the link to {link} leads nowhere")
 
 
 if __name__ == "__main__":
