@@ -95,7 +95,7 @@ class BpeModel {
   // Takes the vocabulary out of `data`. kBadInput for ids out of range.
   static Result<BpeModel> Create(TokenizerData& data, WordAlphabet alphabet);
 
-  // Appends the ids of `word` (at most 1 GiB).
+  // Appends the ids of `word` (at most kMaxTextBytes).
   void Encode(std::string_view word, BpeScratch& scratch,
               std::vector<int32_t>& out) const;
 

@@ -108,12 +108,10 @@ Result<std::string> ReplaceMatches(const TextMatcher& matcher,
 }
 
 size_t MaxRewrittenBytes(size_t given_bytes) {
-  constexpr size_t kCeiling = size_t{3} << 30;
   constexpr size_t kSmallText = size_t{1} << 20;
   constexpr size_t kGrowth = 32;
-  return given_bytes > kCeiling / kGrowth
-             ? kCeiling
-             : std::max(kSmallText, given_bytes * kGrowth);
+  if (given_bytes > kMaxTextBytes / kGrowth) return kMaxTextBytes;
+  return std::max(kSmallText, given_bytes * kGrowth);
 }
 
 Error TextGrewTooLong(size_t max_bytes) {

@@ -14,8 +14,7 @@
 
 namespace hexllm {
 
-// The bytes [begin, end) of a text. Texts are at most kMaxEncodeBytes long,
-// several times over after normalization.
+// The bytes [begin, end) of a text. Texts are at most kMaxTextBytes long.
 struct TextSpan {
   uint32_t begin;
   uint32_t end;
@@ -66,8 +65,7 @@ Result<std::string> ReplaceMatches(const TextMatcher& matcher,
 
 // How long a text of `given_bytes` may become by normalization and
 // pre-tokenization. The longest legitimate growth is 18-fold (U+FDFA in NFKC);
-// more is a hostile tokenizer. Stays below 4 GiB, so that TextSpan can address
-// it.
+// more is a hostile tokenizer. At most kMaxTextBytes.
 size_t MaxRewrittenBytes(size_t given_bytes);
 
 // The error for a text that became longer.

@@ -38,6 +38,32 @@ Status CheckAddedToken(const AddedToken& token) {
   return OkStatus();
 }
 
+// The bounds on what is loaded, which keep every later sum in range.
+Status CheckSizes(const TokenizerData& data) {
+  size_t added_bytes = 0;
+  for (const AddedToken& token : data.added_tokens) {
+    HX_RETURN_IF_ERROR(CheckAddedToken(token));
+    added_bytes += token.content.size();
+  }
+  if (data.pieces.size() <= static_cast<size_t>(kMaxVocabSize) &&
+      data.pieces.total_bytes() <= kMaxVocabBytes &&
+      added_bytes <= kMaxVocabBytes && data.merges.size() <= kMaxMerges) {
+    return OkStatus();
+  }
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("a vocabulary of {} tokens ({} bytes), {} bytes of "
+                           "added tokens and {} merges is too large",
+                           data.pieces.size(), data.pieces.total_bytes(),
+                           added_bytes, data.merges.size())};
+}
+
+Error TextTooLong(size_t bytes) {
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("the text has {} bytes, at most {} can be encoded at once",
+                  bytes, kMaxTextBytes)};
+}
+
 // The spelling of every id: the vocabulary, overlaid by the added tokens.
 StringTable AllSpellings(const StringTable& pieces,
                          const std::vector<AddedToken>& added) {
@@ -94,8 +120,7 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 Result<Tokenizer> Tokenizer::Create(TokenizerData data) {
-  for (const AddedToken& token : data.added_tokens)
-    HX_RETURN_IF_ERROR(CheckAddedToken(token));
+  HX_RETURN_IF_ERROR(CheckSizes(data));
   HX_ASSIGN_OR_RETURN(Normalizer normalizer,
                       Normalizer::Create(data.normalizer));
   HX_ASSIGN_OR_RETURN(PreTokenizer pre_tokenizer,
@@ -132,16 +157,12 @@ Result<Tokenizer> Tokenizer::Create(TokenizerData data) {
 
 Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text,
                                                AddSpecial add_special) const {
-  if (text.size() > kMaxEncodeBytes) {
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("the text has {} bytes, at most {} can be encoded at once",
-                    text.size(), kMaxEncodeBytes)};
-  }
+  if (text.size() > kMaxTextBytes) return TextTooLong(text.size());
   std::string repaired;
   if (!IsValidUtf8(text)) {
     AppendValidUtf8(text, repaired);
     text = repaired;
+    if (text.size() > kMaxTextBytes) return TextTooLong(text.size());
   }
   std::vector<int32_t> out;
   out.reserve(text.size() / 4 + 8);

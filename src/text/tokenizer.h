@@ -19,9 +19,6 @@ namespace hexllm {
 
 class PieceDecoder;
 
-// The longest text that Encode takes.
-inline constexpr size_t kMaxEncodeBytes = size_t{1} << 30;
-
 // Whether Encode adds what the post-processor adds (BOS, EOS). Special tokens
 // *in* the text are recognised either way.
 enum class AddSpecial : uint8_t { kNo, kYes };
@@ -42,7 +39,7 @@ class Tokenizer {
 
   // The ids of `text`. Invalid UTF-8 is read as U+FFFD, one for each maximal
   // invalid part. Time is O(n log n). kUsage for a text longer than
-  // kMaxEncodeBytes; kBadInput when a pattern of the tokenizer exceeds its step
+  // kMaxTextBytes; kBadInput when a pattern of the tokenizer exceeds its step
   // limit.
   Result<std::vector<int32_t>> Encode(std::string_view text,
                                       AddSpecial add_special) const;

@@ -26,6 +26,9 @@ inline constexpr int32_t kMaxVocabSize = 1 << 22;
 inline constexpr size_t kMaxVocabBytes = size_t{1} << 28;
 inline constexpr size_t kMaxMerges = size_t{1} << 23;
 inline constexpr size_t kMaxAddedTokenBytes = 1024;
+// The longest text that is encoded, before and after normalization. Positions
+// and counts of symbols fit in 31 bits.
+inline constexpr size_t kMaxTextBytes = size_t{1} << 29;
 
 // One merge of byte-pair encoding: the neighbours left, right become result.
 // Its rank is its place in the list; the lowest rank is merged first. All three
