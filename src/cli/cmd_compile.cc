@@ -34,13 +34,15 @@ Body AddCompile(CLI::App& app) {
       ->required()
       ->type_name("FILE");
   app.add_option("--target", options.target, "What to compile for")
-      ->type_name("cpu");
+      ->type_name("NAME");
   AddModelModeFlag(app, options.mode);
-  app.add_option("--prefill-ar-len", options.prefill_ar_len,
-                 "Tokens of a prompt block (hybrid)")
+  app.add_option(
+         "--prefill-ar-len", options.prefill_ar_len,
+         "Tokens of a prompt block (hybrid); default: 128, or the context")
       ->type_name("N");
   app.add_option("--max-context-len", options.max_context_len,
-                 "Longest prompt and answer together")
+                 "Longest prompt and answer together; default: 1024, or what "
+                 "the model has")
       ->type_name("N");
   AddPrefillLogitsFlag(app, options.prefill_logits);
   app.add_option("--recipe", options.recipe,

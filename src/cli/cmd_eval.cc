@@ -123,7 +123,7 @@ Body AddEval(CLI::App& app) {
       ->type_name("DIR");
   app.add_option("--stages", flags->stages,
                  "Which numbers: fp = the float graph")
-      ->type_name("fp");
+      ->type_name("NAME");
   app.add_option("--window", flags->window,
                  "Tokens of a window, each run from an empty context")
       ->type_name("N");

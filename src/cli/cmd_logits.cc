@@ -109,7 +109,7 @@ Body AddLogits(CLI::App& app) {
       ->required()
       ->type_name("FILE");
   app.add_option("--stage", flags->stage, "Which numbers: fp = the float graph")
-      ->type_name("fp");
+      ->type_name("NAME");
   app.add_option("--ar-len", flags->ar_len,
                  "Tokens a step; default: all (model), the largest (artifact)")
       ->check(CLI::Range(1, 1 << 20))

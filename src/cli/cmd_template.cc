@@ -102,7 +102,8 @@ Body AddTemplate(CLI::App& app) {
                "End with the start of the assistant's answer");
   app.add_option("--var", flags->variables,
                  "A further variable of the template")
-      ->type_name("KEY=JSON");
+      ->type_name("KEY=JSON")
+      ->default_str("");
   return [flags] { return Template(*flags); };
 }
 

@@ -18,7 +18,8 @@ void AddSourceFlags(CLI::App& app, models::SourceOptions& source) {
   app.add_option(
          "--set", source.overrides,
          "Override one key of config.json; VALUE is JSON or a bare word")
-      ->type_name("KEY=VALUE");
+      ->type_name("KEY=VALUE")
+      ->default_str("");
   app.add_option("--decoder-model", source.decoder_model,
                  "Name the model where the files cannot")
       ->type_name("NAME");
