@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "backend/cpu/plan_generated.h"
+#include "base/check.h"
 
 namespace hexllm::cpu {
 namespace {
@@ -37,6 +40,17 @@ flatbuffers::Offset<fb::Instruction> Write(
 
 // --- Reading ---
 
+// The elements of a vector, which may be absent. FlatBuffers 2.0 verifies that
+// they lie inside, not that they are aligned; so they are copied as bytes.
+template <typename T, typename Vector>
+std::vector<T> Elements(const Vector* vector) {
+  std::vector<T> elements(vector == nullptr ? 0 : vector->size());
+  if (!elements.empty()) {
+    std::memcpy(elements.data(), vector->Data(), elements.size() * sizeof(T));
+  }
+  return elements;
+}
+
 Result<Operand> Read(const fb::Operand& operand) {
   const auto kind = static_cast<uint8_t>(operand.kind());
   if (kind > static_cast<uint8_t>(OperandKind::kWeight)) {
@@ -53,18 +67,14 @@ Result<Instruction> Read(const fb::Instruction& table) {
   }
   Instruction instruction;
   instruction.op = static_cast<PlanOp>(table.op());
-  for (const fb::Operand* operand : *table.in()) {
-    HX_ASSIGN_OR_RETURN(const Operand in, Read(*operand));
+  for (const fb::Operand& operand : Elements<fb::Operand>(table.in())) {
+    HX_ASSIGN_OR_RETURN(const Operand in, Read(operand));
     instruction.in.push_back(in);
   }
   HX_ASSIGN_OR_RETURN(instruction.out, Read(*table.out()));
   instruction.rows = {.first = table.first_row(), .count = table.rows()};
-  if (table.ints() != nullptr) {
-    instruction.ints.assign(table.ints()->begin(), table.ints()->end());
-  }
-  if (table.floats() != nullptr) {
-    instruction.floats.assign(table.floats()->begin(), table.floats()->end());
-  }
+  instruction.ints = Elements<int64_t>(table.ints());
+  instruction.floats = Elements<float>(table.floats());
   if (table.name() != nullptr) instruction.name = table.name()->str();
   return instruction;
 }
@@ -105,6 +115,7 @@ std::string SerializePlan(const Plan& plan) {
 }
 
 Result<Plan> ParsePlan(ByteSpan bytes) {
+  HX_CHECK(reinterpret_cast<uintptr_t>(bytes.data()) % sizeof(uint64_t) == 0);
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data()),
                                  bytes.size());
   // The identifier is read before the verifier looks at the size.

@@ -69,9 +69,10 @@ struct Plan {
 // The FlatBuffers form of `plan`. Equal plans give equal bytes.
 std::string SerializePlan(const Plan& plan);
 
-// Reads a plan. kBadInput for bytes that are no plan of this version or hold an
-// unknown op, operand kind or dtype. Checks the form only: indices, sizes and
-// numbers may still be anything (see cpu/engine_load.h).
+// Reads a plan; `bytes` are aligned to 8, as segments are. kBadInput for bytes
+// that are no plan of this version or hold an unknown op, operand kind or
+// dtype. Checks the form only: indices, sizes and numbers may still be anything
+// (see cpu/engine_load.h).
 Result<Plan> ParsePlan(ByteSpan bytes);
 
 }  // namespace hexllm::cpu
