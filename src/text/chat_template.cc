@@ -21,7 +21,7 @@ using jinja::Value;
 struct ChatTemplate::Parsed {
   std::string source;
   ChatTokens tokens;
-  jinja::Body body;
+  jinja::Block body;
 };
 
 namespace {
@@ -130,11 +130,16 @@ Status CheckTokens(const ChatTokens& tokens) {
 
 Result<ChatTemplate> ChatTemplate::Parse(std::string source,
                                          ChatTokens tokens) {
+  if (source.size() > kMaxChatTemplateBytes) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("chat template: {} bytes; the limit is {}",
+                             source.size(), kMaxChatTemplateBytes)};
+  }
   if (!IsValidUtf8(source))
     return Error{ErrorCode::kBadInput,
                  "chat template: the text is not valid UTF-8"};
   HX_RETURN_IF_ERROR(CheckTokens(tokens));
-  HX_ASSIGN_OR_RETURN(jinja::Body body, jinja::ParseTemplate(source));
+  HX_ASSIGN_OR_RETURN(jinja::Block body, jinja::ParseTemplate(source));
   return ChatTemplate(std::make_shared<const Parsed>(
       Parsed{std::move(source), std::move(tokens), std::move(body)}));
 }

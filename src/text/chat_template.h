@@ -41,6 +41,9 @@ struct ChatRenderOptions {
   jinja::Limits limits;
 };
 
+// The longest template that Parse takes; real ones stay below 100 KiB.
+inline constexpr size_t kMaxChatTemplateBytes = size_t{4} << 20;
+
 // A parsed template. Immutable, so one may render in many threads at once;
 // cheap to copy.
 class ChatTemplate {

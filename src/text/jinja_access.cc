@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/quote.h"
 #include "text/jinja_iterate.h"
 #include "text/jinja_methods.h"
 #include "text/jinja_ops.h"
@@ -21,7 +22,7 @@ std::string Described(const Value& value) {
 
 Value NoAttribute(const Value& object, std::string_view name) {
   return Value::Missing(
-      fmt::format("'{}' has no attribute '{}'", Described(object), name));
+      fmt::format("'{}' has no attribute {}", Described(object), Quoted(name)));
 }
 
 // The item `key` of a dict, list, tuple, range or string, or nothing when it
@@ -54,7 +55,9 @@ std::optional<Value> FindItem(const Value& object, const Value& key) {
   const size_t begin = CodePointOffset(object.text(), *i);
   size_t end = begin;
   NextCodePoint(object.text(), end);
-  return Value::Text(object.text().substr(begin, end - begin));
+  return Value(std::make_shared<const String>(
+      String{object.text().substr(begin, end - begin),
+             (*object.As<Value::StringPtr>())->markup}));
 }
 
 // A Python attribute of the value: a method, or an attribute of an object.
@@ -66,8 +69,11 @@ Result<std::optional<Value>> FindAttribute(Context& context,
   return FindMethod(context, object, name);
 }
 
-Status SpendItemAccess(Context& context, const Value& object) {
+Status SpendItemAccess(Context& context, const Value& object,
+                       const Value& key) {
   HX_RETURN_IF_ERROR(context.Spend(1));
+  if (key.IsString())
+    HX_RETURN_IF_ERROR(context.SpendScan(key.text().size() * 8));
   if (!object.IsString()) return OkStatus();
   HX_RETURN_IF_ERROR(context.SpendScan(object.text().size()));
   return context.SpendBytes(sizeof(String));
@@ -76,6 +82,7 @@ Status SpendItemAccess(Context& context, const Value& object) {
 // A slice with Python's defaults and clamping for a sequence of `length` items.
 struct ResolvedSlice {
   int64_t start = 0;
+  int64_t end = 0;
   int64_t step = 1;
   int64_t count = 0;
 };
@@ -106,11 +113,13 @@ Result<ResolvedSlice> ResolveSlice(Context& context, const SliceBounds& bounds,
   ResolvedSlice slice;
   slice.step = step;
   slice.start = start ? clamp(*start) : (step < 0 ? highest : lowest);
-  const int64_t end = stop ? clamp(*stop) : (step < 0 ? lowest : highest);
-  if (step > 0 && end > slice.start)
-    slice.count = (end - slice.start - 1) / step + 1;
-  if (step < 0 && end < slice.start)
-    slice.count = (slice.start - end - 1) / -step + 1;
+  slice.end = stop ? clamp(*stop) : (step < 0 ? lowest : highest);
+  if (step > 0 && slice.end > slice.start) {
+    slice.count = (slice.end - slice.start - 1) / step + 1;
+  }
+  if (step < 0 && slice.end < slice.start) {
+    slice.count = (slice.start - slice.end - 1) / -step + 1;
+  }
   return slice;
 }
 
@@ -129,6 +138,23 @@ Result<Value> SliceString(Context& context, const Value& object,
   }
   return context.NewString(std::move(out),
                            (*object.As<Value::StringPtr>())->markup);
+}
+
+// Bounds of ranges have 53 bits (range() sees to that), so only the step may
+// overflow.
+Result<Value> SliceRange(Context& context, const Range& range,
+                         const SliceBounds& bounds) {
+  HX_ASSIGN_OR_RETURN(const ResolvedSlice slice,
+                      ResolveSlice(context, bounds, range.length));
+  Range out;
+  out.start = range.start + slice.start * range.step;
+  out.stop = range.start + slice.end * range.step;
+  out.length = slice.count;
+  if (__builtin_mul_overflow(range.step, slice.step, &out.step)) {
+    return context.Unsupported("a range with a step beyond 64 bits");
+  }
+  HX_RETURN_IF_ERROR(context.SpendBytes(sizeof(Range)));
+  return Value(std::make_shared<const Range>(out));
 }
 
 // Yields the items of a list or tuple, sharing it.
@@ -235,7 +261,7 @@ Result<Value> GetAttribute(Context& context, const Value& object,
 Result<Value> GetItem(Context& context, const Value& object, const Value& key) {
   if (const auto* undefined = object.As<Undefined>())
     return context.Fail(*undefined->why);
-  HX_RETURN_IF_ERROR(SpendItemAccess(context, object));
+  HX_RETURN_IF_ERROR(SpendItemAccess(context, object, key));
   if (auto item = FindItem(object, key)) return std::move(*item);
   if (key.IsString()) {
     HX_ASSIGN_OR_RETURN(auto attribute,
@@ -244,9 +270,9 @@ Result<Value> GetItem(Context& context, const Value& object, const Value& key) {
     return NoAttribute(object, key.text());
   }
   auto shown = Repr(context, key);
-  return Value::Missing(
-      fmt::format("{} has no element {}", Described(object),
-                  shown.ok() ? *shown : std::string(key.TypeName())));
+  return Value::Missing(fmt::format(
+      "{} has no element {}", Described(object),
+      shown.ok() ? Printable(*shown) : std::string(key.TypeName())));
 }
 
 Result<Value> GetSlice(Context& context, const Value& object,
@@ -255,17 +281,7 @@ Result<Value> GetSlice(Context& context, const Value& object,
     return context.Fail(*undefined->why);
   if (object.IsString()) return SliceString(context, object, bounds);
   if (const auto* range = object.As<Value::RangePtr>()) {
-    HX_ASSIGN_OR_RETURN(const ResolvedSlice slice,
-                        ResolveSlice(context, bounds, (*range)->length));
-    // Bounds of ranges have 53 bits (range() sees to that), so none of this
-    // overflows.
-    const int64_t start = slice.count == 0
-                              ? (*range)->start
-                              : (*range)->start + slice.start * (*range)->step;
-    const int64_t step =
-        slice.count <= 1 ? (*range)->step : (*range)->step * slice.step;
-    return Value(std::make_shared<const Range>(
-        Range{start, start + slice.count * step, step, slice.count}));
+    return SliceRange(context, **range, bounds);
   }
   const Sequence* sequence = object.sequence();
   if (sequence == nullptr) {

@@ -19,6 +19,15 @@ struct Statement;
 using ExprPtr = std::unique_ptr<Expr>;
 using Body = std::vector<Statement>;
 
+// Statements with a scope of their own.
+struct Block {
+  Body statements;
+  // The variables that the block sets before it reads them: they are undefined
+  // from its beginning, whatever variables of these names the caller passes in.
+  // (jinja_scoping.h)
+  std::vector<std::pair<std::string, Value>> unset;
+};
+
 struct NamedExpr {
   std::string name;
   ExprPtr value;
@@ -145,7 +154,7 @@ struct Parameter {
 struct MacroDef {
   std::string name;  // empty for a call block
   std::vector<Parameter> parameters;
-  std::unique_ptr<Body> body;
+  Block body;
   // Special variables that the body mentions; a call may pass them only then.
   bool uses_caller = false;
   bool uses_kwargs = false;
@@ -166,8 +175,8 @@ struct ForStatement {
   Target target;
   ExprPtr iterable;
   ExprPtr condition;  // or null
-  std::unique_ptr<Body> body;
-  std::unique_ptr<Body> otherwise;
+  Block body;
+  std::optional<Block> otherwise;
   bool recursive = false;
 };
 struct SetStatement {
@@ -177,7 +186,7 @@ struct SetStatement {
 struct SetBlockStatement {
   Target target;
   ExprPtr filter;  // a chain whose innermost input is null, or null
-  std::unique_ptr<Body> body;
+  Block body;
 };
 struct MacroStatement {
   MacroDef macro;
@@ -188,15 +197,15 @@ struct CallBlockStatement {
 };
 struct FilterBlockStatement {
   ExprPtr filter;
-  std::unique_ptr<Body> body;
+  Block body;
 };
 struct WithStatement {
   std::vector<std::pair<Target, ExprPtr>> bindings;
-  std::unique_ptr<Body> body;
+  Block body;
 };
 struct GenerationStatement {  // {% generation %}: marks the assistant's text;
                               // renders as its body
-  std::unique_ptr<Body> body;
+  Block body;
 };
 struct BreakStatement {};
 struct ContinueStatement {};

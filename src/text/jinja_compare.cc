@@ -21,6 +21,8 @@ Result<bool> EqualItems(Context& context, const std::vector<Value>& a,
 Result<bool> EqualDicts(Context& context, const Dict& a, const Dict& b) {
   if (a.entries().size() != b.entries().size()) return false;
   for (const auto& [key, value] : a.entries()) {
+    if (key.IsString())
+      HX_RETURN_IF_ERROR(context.SpendScan(key.text().size() * 8));
     const Value* other = b.Find(key);
     if (other == nullptr) return false;
     HX_ASSIGN_OR_RETURN(const bool same, Equal(context, value, *other));
@@ -80,6 +82,8 @@ Result<bool> ContainsItem(Context& context, const Value& container,
 }
 
 Result<bool> ContainsKey(Context& context, const Dict& dict, const Value& key) {
+  if (key.IsString())
+    HX_RETURN_IF_ERROR(context.SpendScan(key.text().size() * 8));
   if (Dict::IsKey(key)) return dict.Find(key) != nullptr;
   if (key.dict() != nullptr ||
       (key.sequence() != nullptr && !key.sequence()->tuple)) {

@@ -78,6 +78,8 @@ Result<Value> Context::NewDict(std::vector<Dict::Entry> entries) {
       SpendBytes(sizeof(Dict) +
                  entries.size() * (sizeof(Dict::Entry) + sizeof(uint32_t))));
   for (const Dict::Entry& entry : entries) {
+    if (entry.key.IsString())
+      HX_RETURN_IF_ERROR(SpendScan(entry.key.text().size() * 16));
     if (Dict::IsKey(entry.key)) continue;
     if (entry.key.dict() != nullptr ||
         (entry.key.sequence() != nullptr && !entry.key.sequence()->tuple)) {

@@ -18,15 +18,17 @@ namespace hexllm::jinja {
 // What one rendering may use. Templates come with checkpoints and are hostile;
 // real ones stay far below.
 struct Limits {
-  int64_t max_steps = 50'000'000;  // evaluated nodes, visited items, and 1 per
-                                   // 64 bytes looked at
-  int64_t max_bytes =
-      int64_t{1}
-      << 30;  // all memory ever allocated for values, and so the peak
-  size_t max_output_bytes =
-      size_t{64} << 20;       // the rendered text, and any captured part of it
-  int max_depth = 300;        // nested evaluations, macro calls included
-  int max_value_depth = 100;  // lists in lists
+  // Evaluated nodes, visited items, and 1 for each 64 bytes looked at.
+  int64_t max_steps = 20'000'000;
+  // All memory ever allocated for values, and so also the peak.
+  int64_t max_bytes = int64_t{1} << 30;
+  // The rendered text, and any part of it that is captured.
+  size_t max_output_bytes = size_t{64} << 20;
+  // Nested evaluations, macro calls included. They cost C++ stack: 600 levels
+  // take up to 700 KiB.
+  int max_depth = 600;
+  // Lists in lists.
+  int max_value_depth = 100;
 };
 
 class Context {

@@ -24,10 +24,10 @@ Result<Evaluator::Flow> GoOn(Status status) {
 
 }  // namespace
 
-Result<std::string> Evaluator::Render(const Body& body) {
+Result<std::string> Evaluator::Render(const Block& block) {
   LocalScope top(globals_, captured_);
   std::string out;
-  HX_RETURN_IF_ERROR(Run(body, *top, out).status());
+  HX_RETURN_IF_ERROR(Run(block, *top, out).status());
   return out;
 }
 
@@ -53,6 +53,12 @@ Result<Evaluator::Flow> Evaluator::Run(const Body& body, Scope& scope,
     if (flow != Flow::kNormal) return flow;
   }
   return Flow::kNormal;
+}
+
+Result<Evaluator::Flow> Evaluator::Run(const Block& block, Scope& scope,
+                                       std::string& out) {
+  for (const auto& [name, undefined] : block.unset) scope.Set(name, undefined);
+  return Run(block.statements, scope, out);
 }
 
 Result<Evaluator::Flow> Evaluator::RunOne(const Statement& statement,
@@ -89,7 +95,7 @@ Result<Evaluator::Flow> Evaluator::RunOne(const Statement& statement,
           [&](const WithStatement& s) { return RunWith(s, scope, out); },
           [&](const GenerationStatement& s) {
             LocalScope inner(scope, captured_);
-            return Run(*s.body, *inner, out);
+            return Run(s.body, *inner, out);
           },
           [](const BreakStatement&) { return Result<Flow>(Flow::kBreak); },
           [](const ContinueStatement&) {
@@ -121,7 +127,7 @@ Status Evaluator::RunSetBlock(const SetBlockStatement& statement, Scope& scope,
                               Flow& flow) {
   LocalScope inner(scope, captured_);
   std::string text;
-  HX_ASSIGN_OR_RETURN(flow, Run(*statement.body, *inner, text));
+  HX_ASSIGN_OR_RETURN(flow, Run(statement.body, *inner, text));
   if (flow != Flow::kNormal)
     return OkStatus();  // a break inside of the block drops its text
   HX_ASSIGN_OR_RETURN(Value value, context_.NewString(std::move(text)));
@@ -136,7 +142,7 @@ Result<Evaluator::Flow> Evaluator::RunFilterBlock(
     const FilterBlockStatement& statement, Scope& scope, std::string& out) {
   LocalScope inner(scope, captured_);
   std::string text;
-  HX_ASSIGN_OR_RETURN(const Flow flow, Run(*statement.body, *inner, text));
+  HX_ASSIGN_OR_RETURN(const Flow flow, Run(statement.body, *inner, text));
   if (flow != Flow::kNormal) return flow;
   HX_ASSIGN_OR_RETURN(const Value captured,
                       context_.NewString(std::move(text)));
@@ -153,7 +159,7 @@ Result<Evaluator::Flow> Evaluator::RunWith(const WithStatement& statement,
     HX_ASSIGN_OR_RETURN(const Value value, Eval(*expr, scope));
     HX_RETURN_IF_ERROR(Assign(target, value, *inner));
   }
-  return Run(*statement.body, *inner, out);
+  return Run(statement.body, *inner, out);
 }
 
 Status Evaluator::Assign(const Target& target, const Value& value,

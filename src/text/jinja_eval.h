@@ -24,7 +24,7 @@ class Evaluator {
   Evaluator& operator=(const Evaluator&) = delete;
 
   // The text of the template. Errors as documented at ChatTemplate::Render.
-  Result<std::string> Render(const Body& body);
+  Result<std::string> Render(const Block& block);
 
   // Calls a macro that was defined in `closure`; its text.
   Result<Value> CallMacro(const MacroDef& macro, Scope& closure,
@@ -42,6 +42,8 @@ class Evaluator {
 
  private:
   Result<Flow> Run(const Body& body, Scope& scope, std::string& out);
+  // The same for a block, in the new scope made for it.
+  Result<Flow> Run(const Block& block, Scope& scope, std::string& out);
   Result<Flow> RunOne(const Statement& statement, Scope& scope,
                       std::string& out);
   Result<Flow> RunIf(const IfStatement& statement, Scope& scope,

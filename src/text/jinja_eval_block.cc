@@ -53,7 +53,7 @@ Status Evaluator::RunLoop(const LoopRun& run, const Value& iterable,
     completed |= flow == Flow::kNormal;
   }
   loop->Finish();
-  if (completed || statement.otherwise == nullptr) return OkStatus();
+  if (completed || !statement.otherwise) return OkStatus();
   LocalScope scope(run.scope, captured_);
   return Run(*statement.otherwise, *scope, out).status();
 }
@@ -64,7 +64,7 @@ Result<Evaluator::Flow> Evaluator::RunIteration(const LoopRun& run, Loop& loop,
   LocalScope scope(run.scope, captured_);
   HX_RETURN_IF_ERROR(Assign(run.statement.target, item, *scope));
   scope->Set("loop", Value(static_cast<Object*>(&loop)));
-  return Run(*run.statement.body, *scope, out);
+  return Run(run.statement.body, *scope, out);
 }
 
 Status Evaluator::RunMacro(const MacroDef& macro, Scope& scope) {
@@ -99,7 +99,7 @@ Result<Value> Evaluator::CallMacro(const MacroDef& macro, Scope& closure,
   LocalScope scope(closure, captured_);
   HX_RETURN_IF_ERROR(BindMacroArgs(macro, args, *scope));
   std::string out;
-  HX_RETURN_IF_ERROR(Run(*macro.body, *scope, out).status());
+  HX_RETURN_IF_ERROR(Run(macro.body, *scope, out).status());
   context_.set_line(line);
   return context_.NewString(std::move(out));
 }
@@ -108,6 +108,9 @@ Status Evaluator::BindMacroArgs(const MacroDef& macro, const CallArgs& args,
                                 Scope& scope) {
   const size_t given =
       std::min(args.positional.size(), macro.parameters.size());
+  HX_RETURN_IF_ERROR(context_.Spend(
+      1 +
+      static_cast<int64_t>(args.named.size() * macro.parameters.size() / 8)));
   HX_RETURN_IF_ERROR(BindSpecialArgs(macro, args, scope));
   std::vector<const Parameter*> missing;
   for (size_t i = 0; i < macro.parameters.size(); ++i) {

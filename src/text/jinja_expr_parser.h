@@ -1,10 +1,12 @@
 // Parses the expressions of a template. Used by the statement parser
-// (jinja_parser.cc).
+// (jinja_parser.cc). Operators and literals: jinja_expr_parser.cc; what follows
+// a value, calls, filters and tests: jinja_expr_postfix.cc.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 #include "text/jinja_ast.h"
 #include "text/jinja_token_stream.h"
@@ -78,9 +80,15 @@ class ExprParser {
   Result<std::string> ParseDottedName();
   bool AtTupleEnd() const;
 
-  // A node with its height; kBadInput when it is too high.
   template <typename Node>
-  Result<ExprPtr> Make(int line, Node node);
+  Result<ExprPtr> Make(int line, Node node) {
+    auto expr = std::make_unique<Expr>();
+    expr->line = line;
+    expr->node = std::move(node);
+    return WithHeight(std::move(expr));
+  }
+  // Computes the height of a new node; kBadInput when it is too high.
+  Result<ExprPtr> WithHeight(ExprPtr expr) const;
 
   TokenStream& stream_;
   int depth_ = 0;

@@ -10,6 +10,7 @@
 #include "text/jinja_filters.h"
 #include "text/jinja_number.h"
 #include "text/jinja_ops.h"
+#include "text/jinja_table.h"
 
 namespace hexllm::jinja {
 namespace {
@@ -133,10 +134,7 @@ constexpr FilterRow kRows[] = {{"abs", &Abs},
 }  // namespace
 
 NativeFunction FindNumberFilter(std::string_view name) {
-  const auto it =
-      std::find_if(std::begin(kRows), std::end(kRows),
-                   [name](const FilterRow& row) { return row.name == name; });
-  return it != std::end(kRows) ? it->function : nullptr;
+  return FindFunction(kRows, name);
 }
 
 }  // namespace hexllm::jinja

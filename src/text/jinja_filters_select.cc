@@ -10,6 +10,7 @@
 #include "text/jinja_iterate.h"
 #include "text/jinja_ops.h"
 #include "text/jinja_predicates.h"
+#include "text/jinja_table.h"
 
 namespace hexllm::jinja {
 namespace {
@@ -140,10 +141,7 @@ constexpr FilterRow kRows[] = {
 }  // namespace
 
 NativeFunction FindSelectFilter(std::string_view name) {
-  const auto it =
-      std::find_if(std::begin(kRows), std::end(kRows),
-                   [name](const FilterRow& row) { return row.name == name; });
-  return it != std::end(kRows) ? it->function : nullptr;
+  return FindFunction(kRows, name);
 }
 
 }  // namespace hexllm::jinja

@@ -12,6 +12,7 @@
 #include "text/jinja_ops.h"
 #include "text/jinja_print.h"
 #include "text/jinja_sort.h"
+#include "text/jinja_table.h"
 #include "text/jinja_text.h"
 
 namespace hexllm::jinja {
@@ -202,6 +203,7 @@ Result<Value> Unique(Context& context, const Value& self,
     }
     if (!Dict::IsKey(key))
       return c.Fail(fmt::format("unhashable type: '{}'", key.TypeName()));
+    if (key.IsString()) HX_RETURN_IF_ERROR(c.SpendScan(key.text().size() * 16));
     return seen.insert(std::move(key)).second ? std::optional<Value>(item)
                                               : std::nullopt;
   };
@@ -294,10 +296,7 @@ constexpr FilterRow kRows[] = {
 }  // namespace
 
 NativeFunction FindSequenceFilter(std::string_view name) {
-  const auto it =
-      std::find_if(std::begin(kRows), std::end(kRows),
-                   [name](const FilterRow& row) { return row.name == name; });
-  return it != std::end(kRows) ? it->function : nullptr;
+  return FindFunction(kRows, name);
 }
 
 }  // namespace hexllm::jinja

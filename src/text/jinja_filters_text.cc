@@ -10,6 +10,7 @@
 #include "text/jinja_methods.h"
 #include "text/jinja_ops.h"
 #include "text/jinja_print.h"
+#include "text/jinja_table.h"
 #include "text/jinja_text.h"
 
 namespace hexllm::jinja {
@@ -310,10 +311,7 @@ constexpr FilterRow kRows[] = {
 }  // namespace
 
 NativeFunction FindTextFilter(std::string_view name) {
-  const auto it =
-      std::find_if(std::begin(kRows), std::end(kRows),
-                   [name](const FilterRow& row) { return row.name == name; });
-  return it != std::end(kRows) ? it->function : nullptr;
+  return FindFunction(kRows, name);
 }
 
 }  // namespace hexllm::jinja

@@ -12,6 +12,8 @@
 namespace hexllm::jinja {
 namespace {
 
+constexpr size_t kMaxNameBytes = 1000;
+
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsNameChar(char c) {
   return IsDigit(c) || c == '_' || (c >= 'a' && c <= 'z') ||
@@ -234,6 +236,8 @@ class Lexer {
   Status LexName() {
     size_t end = pos_;
     while (end < text_.size() && IsNameChar(text_[end])) ++end;
+    if (end - pos_ > kMaxNameBytes)
+      return Fail(fmt::format("a name is longer than {} bytes", kMaxNameBytes));
     Push(TokenKind::kName, text_.substr(pos_, end - pos_));
     Advance(end);
     return OkStatus();

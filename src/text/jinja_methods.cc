@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <iterator>
-#include <span>
 
 #include "text/jinja_args.h"
 #include "text/jinja_ops.h"
 #include "text/jinja_print.h"
+#include "text/jinja_table.h"
 
 namespace hexllm::jinja {
 namespace {
@@ -17,6 +17,9 @@ Result<Value> DictGet(Context& context, const Value& self,
                       const CallArgs& args) {
   HX_ASSIGN_OR_RETURN(const BoundArgs bound,
                       Bind(context, args, {"get", {"key", "default"}, 1}));
+  if (bound[0].IsString()) {
+    HX_RETURN_IF_ERROR(context.SpendScan(bound[0].text().size() * 8));
+  }
   if (const Value* found = self.dict()->Find(bound[0])) return *found;
   return bound[1];
 }
@@ -84,14 +87,6 @@ constexpr std::string_view kDictMutators[] = {"clear", "pop", "popitem",
                                               "setdefault", "update"};
 constexpr std::string_view kListMutators[] = {
     "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"};
-
-const MethodRow* FindRow(std::span<const MethodRow> rows,
-                         std::string_view name) {
-  const auto it =
-      std::find_if(rows.begin(), rows.end(),
-                   [name](const MethodRow& row) { return row.name == name; });
-  return it != rows.end() ? &*it : nullptr;
-}
 
 bool IsMutator(const Value& object, std::string_view name) {
   if (object.dict() != nullptr)

@@ -23,8 +23,8 @@ Result<std::optional<Value>> Macro::GetAttribute(Context& context,
   std::vector<Value> names;
   for (const Parameter& parameter : definition_.parameters)
     names.push_back(Value::Text(parameter.name));
-  HX_ASSIGN_OR_RETURN(Value list, context.NewList(std::move(names)));
-  return std::optional<Value>(std::move(list));
+  HX_ASSIGN_OR_RETURN(Value tuple, context.NewTuple(std::move(names)));
+  return std::optional<Value>(std::move(tuple));
 }
 
 Result<Value> Macro::Call(Context&, const CallArgs& args) {

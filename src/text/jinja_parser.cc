@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "text/jinja_expr_parser.h"
+#include "text/jinja_scoping.h"
 #include "text/jinja_token_stream.h"
 
 namespace hexllm::jinja {
@@ -22,9 +23,9 @@ class Parser {
   explicit Parser(std::vector<Token> tokens)
       : stream_(std::move(tokens)), exprs_(stream_) {}
 
-  Result<Body> ParseAll() {
+  Result<Block> ParseAll() {
     HX_ASSIGN_OR_RETURN(Body body, ParseBody({}));
-    return body;
+    return Block{std::move(body), {}};
   }
 
  private:
@@ -76,10 +77,10 @@ class Parser {
   }
 
   // The same for a block with one end tag, which is skipped.
-  Result<std::unique_ptr<Body>> ParseWholeBlock(std::string_view end_tag) {
+  Result<Block> ParseWholeBlock(std::string_view end_tag) {
     HX_ASSIGN_OR_RETURN(Body body, ParseBlock({end_tag}));
     stream_.Skip();
-    return std::make_unique<Body>(std::move(body));
+    return Block{std::move(body), {}};
   }
 
   // Parses the statement whose name is the current token and appends it (print
@@ -169,7 +170,7 @@ class Parser {
     auto body = ParseBlock({"else", "endfor"});
     --loop_depth_;
     if (!body.ok()) return std::move(body).error();
-    statement.body = std::make_unique<Body>(std::move(body).value());
+    statement.body.statements = std::move(body).value();
     if (stream_.SkipName("else")) {
       HX_ASSIGN_OR_RETURN(statement.otherwise, ParseWholeBlock("endfor"));
     } else {
@@ -272,6 +273,10 @@ class Parser {
             "a parameter without default follows one with a default");
       }
       macro.parameters.push_back(std::move(parameter));
+      if (macro.parameters.size() > kMaxArguments) {
+        return stream_.Unsupported(
+            fmt::format("a macro with more than {} parameters", kMaxArguments));
+      }
     }
     return stream_.ExpectOperator(")");
   }
@@ -373,9 +378,11 @@ class Parser {
 
 }  // namespace
 
-Result<Body> ParseTemplate(std::string_view source) {
+Result<Block> ParseTemplate(std::string_view source) {
   HX_ASSIGN_OR_RETURN(std::vector<Token> tokens, Tokenize(source));
-  return Parser(std::move(tokens)).ParseAll();
+  HX_ASSIGN_OR_RETURN(Block block, Parser(std::move(tokens)).ParseAll());
+  FindUnsetVariables(block);
+  return block;
 }
 
 }  // namespace hexllm::jinja

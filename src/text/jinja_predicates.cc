@@ -10,6 +10,7 @@
 #include "text/jinja_markup.h"
 #include "text/jinja_ops.h"
 #include "text/jinja_print.h"
+#include "text/jinja_table.h"
 #include "text/jinja_text.h"
 
 namespace hexllm::jinja {
@@ -182,10 +183,7 @@ constexpr TestRow kRows[] = {
 }  // namespace
 
 TestFunction FindTest(std::string_view name) {
-  const auto it =
-      std::find_if(std::begin(kRows), std::end(kRows),
-                   [name](const TestRow& row) { return row.name == name; });
-  return it != std::end(kRows) ? it->function : nullptr;
+  return FindFunction(kRows, name);
 }
 
 }  // namespace hexllm::jinja

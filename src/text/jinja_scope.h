@@ -2,6 +2,8 @@
 // globals. Used by the evaluator.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,20 +21,19 @@ class Scope {
   explicit Scope(Scope* parent) : parent_(parent) {}
 
   void Set(std::string_view name, Value value) {
-    for (auto& [key, old] : variables_) {
-      if (key != name) continue;
-      old = std::move(value);
-      return;
+    const auto it = variables_.find(name);
+    if (it != variables_.end()) {
+      it->second = std::move(value);
+    } else {
+      variables_.emplace(name, std::move(value));
     }
-    variables_.emplace_back(name, std::move(value));
   }
 
   // The value of `name` here or in the scopes around, or null.
   const Value* Find(std::string_view name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->parent_) {
-      for (const auto& [key, value] : scope->variables_) {
-        if (key == name) return &value;
-      }
+      const auto it = scope->variables_.find(name);
+      if (it != scope->variables_.end()) return &it->second;
     }
     return nullptr;
   }
@@ -49,7 +50,7 @@ class Scope {
  private:
   Scope* parent_;
   bool captured_ = false;
-  std::vector<std::pair<std::string, Value>> variables_;
+  std::map<std::string, Value, std::less<>> variables_;
 };
 
 // Owns the scopes that were captured, until the rendering ends.

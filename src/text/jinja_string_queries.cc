@@ -7,6 +7,7 @@
 #include "text/jinja_args.h"
 #include "text/jinja_methods.h"
 #include "text/jinja_ops.h"
+#include "text/jinja_table.h"
 #include "text/jinja_text.h"
 
 namespace hexllm::jinja {
@@ -191,10 +192,7 @@ constexpr MethodRow kRows[] = {
 }  // namespace
 
 const MethodRow* FindStringQuery(std::string_view name) {
-  const auto it =
-      std::find_if(std::begin(kRows), std::end(kRows),
-                   [name](const MethodRow& row) { return row.name == name; });
-  return it != std::end(kRows) ? it : nullptr;
+  return FindRow(kRows, name);
 }
 
 }  // namespace hexllm::jinja

@@ -14,6 +14,7 @@ namespace {
 constexpr uint32_t kCapitalSigma = 0x3A3;
 constexpr uint32_t kSmallSigma = 0x3C3;
 constexpr uint32_t kFinalSigma = 0x3C2;
+constexpr size_t kSigmaWindow = 64;  // bytes
 
 utf8proc_int32_t Signed(uint32_t c) { return static_cast<utf8proc_int32_t>(c); }
 
@@ -137,13 +138,13 @@ void AppendLower(std::string_view text, size_t begin, size_t end,
   if (c == 0x130) {  // capital I with dot above
     out += "i\xCC\x87";
   } else if (c == kCapitalSigma) {
-    // Words are short: looking at 256 bytes on each side bounds the work.
-    const size_t from = begin > 256 ? begin - 256 : 0;
+    // Looking at a few characters on each side bounds the work.
+    const size_t from = begin > kSigmaWindow ? begin - kSigmaWindow : 0;
     size_t aligned = from;
     while (aligned < begin &&
            (static_cast<unsigned char>(text[aligned]) & 0xC0) == 0x80)
       ++aligned;
-    size_t until = std::min(text.size(), end + 256);
+    size_t until = std::min(text.size(), end + kSigmaWindow);
     while (until < text.size() &&
            (static_cast<unsigned char>(text[until]) & 0xC0) == 0x80)
       ++until;

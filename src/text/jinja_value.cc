@@ -188,8 +188,10 @@ Result<Value> Object::Call(Context& context, const CallArgs&) {
   return context.Fail(fmt::format("'{}' object is not callable", TypeName()));
 }
 
-Result<std::optional<Value>> Namespace::GetAttribute(Context&,
+Result<std::optional<Value>> Namespace::GetAttribute(Context& context,
                                                      std::string_view name) {
+  HX_RETURN_IF_ERROR(
+      context.Spend(1 + static_cast<int64_t>(attributes_.size() / 8)));
   for (const auto& [key, value] : attributes_) {
     if (key == name) return std::optional<Value>(value);
   }
