@@ -223,8 +223,10 @@ TEST(ChatTemplate, HostileTemplatesEnd) {
          "longer than");
   expect("{% for i in range(9999) %}{% set x = 'a' * 1000000 %}{% endfor %}",
          "memory");
-  expect("{% for i in range(9999) %}{{ 'b' in 'a' * 100000 }}{% endfor %}",
-         "more than");
+  expect(
+      "{% set x = 'a' * 100000 %}{% for i in range(9999) %}{{ 'b' in x }}"
+      "{% endfor %}",
+      "steps");
 }
 
 TEST(ChatTemplate, DeepSyntaxIsRefused) {
