@@ -6,15 +6,11 @@
 
 #include "text/jinja_objects.h"
 #include "text/jinja_ops.h"
+#include "text/jinja_overloaded.h"
 #include "text/jinja_print.h"
 
 namespace hexllm::jinja {
 namespace {
-
-template <typename... Visitors>
-struct Overloaded : Visitors... {
-  using Visitors::operator()...;
-};
 
 // For statements after which execution simply goes on.
 Result<Evaluator::Flow> GoOn(Status status) {

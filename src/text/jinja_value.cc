@@ -7,14 +7,10 @@
 #include <numeric>
 
 #include "text/jinja_context.h"
+#include "text/jinja_overloaded.h"
 
 namespace hexllm::jinja {
 namespace {
-
-template <typename... Visitors>
-struct Overloaded : Visitors... {
-  using Visitors::operator()...;
-};
 
 // None < numbers < strings; only for dict keys.
 int KeyRank(const Value& key) {
