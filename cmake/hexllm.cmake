@@ -50,7 +50,7 @@ function(hexllm_tests name dir)
   target_include_directories(${name}_tests PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name}_tests PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name}_tests PRIVATE HEXLLM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  gtest_discover_tests(${name}_tests TEST_PREFIX ${name}. PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300 DISCOVERY_TIMEOUT 120)
+  gtest_discover_tests(${name}_tests TEST_PREFIX ${name}. NO_PRETTY_VALUES PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300 DISCOVERY_TIMEOUT 120)
 endfunction()
 
 # hexllm_fuzz(NAME SOURCE DEPS ...)
