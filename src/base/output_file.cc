@@ -9,10 +9,35 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
 namespace hexllm {
+
+namespace {
+
+// A file in the folder of `path` that has no name yet; -1 and errno when that
+// cannot be had.
+int OpenUnnamed(const std::string& path) {
+  const std::filesystem::path folder =
+      std::filesystem::path(path).parent_path();
+  return ::open(folder.empty() ? "." : folder.c_str(),
+                O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+}
+
+// A new file beside `path` under a temporary name, which goes to `temp_path`.
+int OpenTemporary(const std::string& path, std::string& temp_path) {
+  temp_path = path + ".XXXXXX";
+  const int fd = ::mkostemp(temp_path.data(), O_CLOEXEC);
+  if (fd < 0) return fd;
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  (void)::fchmod(fd, 0666 & ~mask);
+  return fd;
+}
+
+}  // namespace
 
 Result<OutputFile> OutputFile::Create(const std::string& path) {
   struct stat info = {};
@@ -22,15 +47,16 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
         fmt::format("{}: cannot write: it exists and is not a regular file",
                     path)};
   }
-  std::string temp_path = path + ".XXXXXX";
-  const int fd = ::mkostemp(temp_path.data(), O_CLOEXEC);
-  if (fd < 0)
+  std::string temp_path;
+  int fd = OpenUnnamed(path);
+  if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+    fd = OpenTemporary(path, temp_path);
+  }
+  if (fd < 0) {
     return Error{
         ErrorCode::kEnvironment,
         fmt::format("{}: cannot create: {}", path, std::strerror(errno))};
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  (void)::fchmod(fd, 0666 & ~mask);
+  }
   return OutputFile(path, std::move(temp_path), fd);
 }
 
@@ -43,7 +69,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
 OutputFile::~OutputFile() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(temp_path_.c_str());
+  if (!temp_path_.empty()) ::unlink(temp_path_.c_str());
 }
 
 Error OutputFile::Failed(const char* what) const {
@@ -82,9 +108,25 @@ Status OutputFile::PadTo(uint64_t align) {
   return Write(zeros);
 }
 
+Status OutputFile::GiveName() {
+  constexpr int kTries = 100;
+  const std::string self = fmt::format("/proc/self/fd/{}", fd_);
+  for (int i = 0; i < kTries; ++i) {
+    std::string name = fmt::format("{}.{}-{}", path_, ::getpid(), i);
+    if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(),
+                 AT_SYMLINK_FOLLOW) == 0) {
+      temp_path_ = std::move(name);
+      return OkStatus();
+    }
+    if (errno != EEXIST) break;
+  }
+  return Failed("cannot name the file");
+}
+
 Status OutputFile::Commit() {
   HX_CHECK(fd_ >= 0);
   if (::fsync(fd_) != 0) return Failed("cannot flush");
+  if (temp_path_.empty()) HX_RETURN_IF_ERROR(GiveName());
   if (::rename(temp_path_.c_str(), path_.c_str()) != 0)
     return Failed("cannot rename into place");
   ::close(std::exchange(fd_, -1));

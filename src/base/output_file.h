@@ -1,6 +1,7 @@
-// A file that appears whole or not at all: written under a temporary name in
-// the target's folder, renamed by Commit. Used for every file hexllm writes.
-// Not thread-safe.
+// A file that appears whole or not at all: written without a name in the
+// target's folder (Linux O_TMPFILE; under a temporary name on file systems
+// without it), named by Commit. So a process that is killed leaves nothing
+// behind. Used for every file hexllm writes. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -12,13 +13,13 @@ namespace hexllm {
 
 class OutputFile {
  public:
-  // Creates the temporary file beside `path`. kEnvironment when the folder is
+  // Creates the file beside `path`. kEnvironment when the folder is
   // missing or not writable.
   static Result<OutputFile> Create(const std::string& path);
 
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
-  // Removes the temporary file unless Commit succeeded.
+  // Drops the file unless Commit succeeded.
   ~OutputFile();
 
   // Appends. kEnvironment (e.g. disk full) names the file.
@@ -29,8 +30,8 @@ class OutputFile {
   // Appends zero bytes until the size is a multiple of `align`.
   Status PadTo(uint64_t align);
   uint64_t size() const { return size_; }
-  // Flushes to disk and renames to the final path. Nothing may be written
-  // afterwards.
+  // Flushes to disk and puts the file in the place of what is at the path.
+  // Nothing may be written afterwards.
   Status Commit();
 
  private:
@@ -38,9 +39,11 @@ class OutputFile {
       : path_(std::move(path)), temp_path_(std::move(temp_path)), fd_(fd) {}
   Error Failed(const char* what) const;
   Status WriteAll(uint64_t offset, ByteSpan bytes);
+  // Gives a file without a name a temporary one.
+  Status GiveName();
 
   std::string path_;
-  std::string temp_path_;
+  std::string temp_path_;  // empty while the file has no name
   int fd_ = -1;
   uint64_t size_ = 0;
 };

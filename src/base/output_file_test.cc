@@ -42,7 +42,8 @@ TEST(OutputFile, LeavesNothingBehindWithoutCommit) {
     ASSERT_TRUE(file.ok());
     ASSERT_TRUE(file->Write(AsBytes("new")).ok());
     const OutputFile moved = *std::move(file);
-    EXPECT_EQ(dir.CountFiles(), 2u);
+    // "out", and the new file where a file system needs a name for it.
+    EXPECT_LE(dir.CountFiles(), 2u);
   }
   EXPECT_EQ(dir.CountFiles(), 1u);
   EXPECT_EQ(ReadWholeFile(dir.File("out")), "old");

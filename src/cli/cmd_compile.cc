@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "cli/command.h"
 #include "cli/model_argument.h"
 #include "cli/output.h"
@@ -15,6 +17,13 @@ struct Flags {
 Status Compile(const Flags& flags) {
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
+  HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model));
+  if (IsArtifact(flags.model)) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{}: expected a checkpoint, found an artifact, "
+                             "which is compiled already",
+                             flags.model)};
+  }
   HX_RETURN_IF_ERROR(
       CompileToFile(flags.model, flags.out, flags.options, progress));
   progress.Finish();
@@ -53,7 +62,15 @@ Body AddCompile(CLI::App& app) {
       ->type_name("DIR");
   AddSourceFlags(app, options.source);
   app.add_flag("-q,--quiet", flags->quiet, "No progress");
-  return [flags] { return Compile(*flags); };
+  return [flags, &app]() -> Status {
+    if (flags->options.mode == ModelMode::kKv &&
+        app.count("--prefill-logits") > 0) {
+      return Error{ErrorCode::kUsage,
+                   "--prefill-logits: expected with --model-mode hybrid only, "
+                   "found kv"};
+    }
+    return Compile(*flags);
+  };
 }
 
 }  // namespace hexllm::cli

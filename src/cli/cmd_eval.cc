@@ -77,6 +77,7 @@ Json ResultJson(const Flags& flags, const Perplexity& result) {
 
 Status Eval(const Flags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
+  HX_ASSIGN_OR_RETURN(auto json_file, OptionalOutput(flags.json, flags.model));
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
   CompileOptions compile;
@@ -99,9 +100,10 @@ Status Eval(const Flags& flags) {
                       MeasurePerplexity(*session, ids, options, progress));
   progress.Finish();
   HX_RETURN_IF_ERROR(Print(ResultLine(flags, result)));
-  if (flags.json.empty()) return OkStatus();
-  return WriteFile(flags.json,
-                   AsBytes(DumpJson(ResultJson(flags, result)) + "\n"));
+  if (!json_file) return OkStatus();
+  HX_RETURN_IF_ERROR(
+      json_file->Write(AsBytes(DumpJson(ResultJson(flags, result)) + "\n")));
+  return json_file->Commit();
 }
 
 }  // namespace
@@ -132,13 +134,17 @@ Body AddEval(CLI::App& app) {
          "Tokens from one window's start to the next; default: the window")
       ->type_name("N");
   app.add_option("--limit", flags->limit, "Windows; default: all")
+      ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   app.add_option("--json", flags->json, "Write the result here")
       ->type_name("FILE");
   app.add_flag("-q,--quiet", flags->quiet, "No progress");
   AddSourceFlags(app, flags->source);
   AddThreadsFlag(app, flags->threads);
-  return [flags] { return Eval(*flags); };
+  return [flags, &app]() -> Status {
+    HX_RETURN_IF_ERROR(RefuseModelFlags(app, flags->model));
+    return Eval(*flags);
+  };
 }
 
 }  // namespace hexllm::cli

@@ -24,13 +24,13 @@ Status InspectArtifact(const Flags& flags) {
 }
 
 Status InspectCheckpoint(const Flags& flags) {
+  HX_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                      Checkpoint::Open(flags.file));
   if (flags.verify)
     return Error{ErrorCode::kUsage,
                  fmt::format("{}: --verify checks the checksums of an "
                              "artifact; a checkpoint has none",
                              flags.file)};
-  HX_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
-                      Checkpoint::Open(flags.file));
   return Print(flags.json ? DumpJson(CheckpointToJson(checkpoint)) + "\n"
                           : DescribeCheckpoint(checkpoint));
 }

@@ -71,6 +71,7 @@ Status CheckFlags(const Flags& flags) {
 
 Status Logits(const Flags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
+  HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model));
   HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ParseIds(flags.ids));
   StderrProgress progress(StderrProgress::Verbosity::kQuiet);
   HX_ASSIGN_OR_RETURN(
@@ -116,7 +117,10 @@ Body AddLogits(CLI::App& app) {
       ->type_name("N");
   AddSourceFlags(app, flags->source);
   AddThreadsFlag(app, flags->threads);
-  return [flags] { return Logits(*flags); };
+  return [flags, &app]() -> Status {
+    HX_RETURN_IF_ERROR(RefuseModelFlags(app, flags->model));
+    return Logits(*flags);
+  };
 }
 
 }  // namespace hexllm::cli

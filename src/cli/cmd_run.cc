@@ -104,14 +104,16 @@ Status RunText(const Flags& flags, Session& session,
                             : conversation->Chat(prompt, options, stream));
     HX_RETURN_IF_ERROR(PrintNow("\n"));
     if (!flags.quiet)
-      fmt::print(stderr, "[{}; {}]\n", FinishReasonName(result.reason),
-                 StatisticsToText(session.statistics()));
+      PrintNote(fmt::format("[{}; {}]\n", FinishReasonName(result.reason),
+                            StatisticsToText(session.statistics())));
   }
   return OkStatus();
 }
 
 Status Run(const Flags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
+  HX_ASSIGN_OR_RETURN(auto stats_file,
+                      OptionalOutput(flags.stats_json, flags.model));
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
   HX_ASSIGN_OR_RETURN(auto artifact,
@@ -125,10 +127,10 @@ Status Run(const Flags& flags) {
   HX_RETURN_IF_ERROR(ValidateSamplerOptions(options.sampler));
   HX_RETURN_IF_ERROR(flags.ids.empty() ? RunText(flags, *session, options)
                                        : RunIds(flags, *session, options));
-  if (flags.stats_json.empty()) return OkStatus();
-  return WriteFile(
-      flags.stats_json,
-      AsBytes(DumpJson(StatisticsToJson(session->statistics())) + "\n"));
+  if (!stats_file) return OkStatus();
+  HX_RETURN_IF_ERROR(stats_file->Write(
+      AsBytes(DumpJson(StatisticsToJson(session->statistics())) + "\n")));
+  return stats_file->Commit();
 }
 
 void AddSamplingFlags(CLI::App& app, SamplingFlags& flags) {
@@ -149,6 +151,7 @@ void AddSamplingFlags(CLI::App& app, SamplingFlags& flags) {
                  "Above 1: make tokens that were there less likely")
       ->type_name("X");
   app.add_option("--seed", flags.seed, "Same seed, same answer")
+      ->check(CLI::NonNegativeNumber)
       ->type_name("S");
 }
 
@@ -193,7 +196,10 @@ Body AddRun(CLI::App& app) {
   app.add_option("--max-context-len", flags->compile.max_context_len,
                  "For a model: the context")
       ->type_name("N");
-  return [flags] { return Run(*flags); };
+  return [flags, &app]() -> Status {
+    HX_RETURN_IF_ERROR(RefuseModelFlags(app, flags->model));
+    return Run(*flags);
+  };
 }
 
 }  // namespace hexllm::cli

@@ -35,11 +35,20 @@ Result<Json> ParseVariables(const std::vector<std::string>& texts) {
     if (equals == std::string::npos || equals == 0)
       return Error{ErrorCode::kUsage,
                    fmt::format("--var: expected KEY=JSON, found '{}'", text)};
+    const std::string key = text.substr(0, equals);
+    for (const std::string_view reserved :
+         {"messages", "tools", "documents", "add_generation_prompt"}) {
+      if (key != reserved) continue;
+      return Error{ErrorCode::kUsage,
+                   fmt::format("--var {}: expected another variable; this one "
+                               "comes from --messages or a flag of its own",
+                               key)};
+    }
     auto value = ParseJson(std::string_view(text).substr(equals + 1));
     if (!value.ok())
       return Error{ErrorCode::kUsage,
                    fmt::format("--var {}: {}", text, value.error().message)};
-    out[text.substr(0, equals)] = std::move(*value);
+    out[key] = std::move(*value);
   }
   return out;
 }

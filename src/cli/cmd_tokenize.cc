@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <iostream>
-#include <iterator>
 #include <optional>
 
 #include "base/json.h"
@@ -32,10 +34,27 @@ Result<Tokenizer> OpenTokenizer(const std::string& path) {
   return Tokenizer::Create(std::move(data));
 }
 
+Error StdinError() {
+  return Error{
+      ErrorCode::kEnvironment,
+      fmt::format("standard input: cannot read: {}", std::strerror(errno))};
+}
+
 // All of standard input.
-std::string ReadInput() {
-  return {std::istreambuf_iterator<char>(std::cin),
-          std::istreambuf_iterator<char>()};
+Result<std::string> ReadInput() {
+  std::string text;
+  char part[1 << 16];
+  while (const size_t n = std::fread(part, 1, sizeof(part), stdin)) {
+    text.append(part, n);
+  }
+  if (std::ferror(stdin) != 0) return StdinError();
+  return text;
+}
+
+// The INPUT argument, or standard input.
+Result<std::string> InputOf(const Flags& flags) {
+  if (flags.input) return *flags.input;
+  return ReadInput();
 }
 
 // Calls `handle` with each JSON value of standard input, one a line, and prints
@@ -51,6 +70,7 @@ Status ForEachLine(F&& handle) {
     if (!out.ok()) return std::move(out).error().With(where);
     HX_RETURN_IF_ERROR(Print(*out + "\n"));
   }
+  if (std::ferror(stdin) != 0) return StdinError();
   return OkStatus();
 }
 
@@ -89,8 +109,8 @@ Status Tokenize(const Flags& flags) {
       return encode(json.get_ref<const std::string&>());
     });
   }
-  HX_ASSIGN_OR_RETURN(const std::string ids,
-                      encode(flags.input ? *flags.input : ReadInput()));
+  HX_ASSIGN_OR_RETURN(const std::string text, InputOf(flags));
+  HX_ASSIGN_OR_RETURN(const std::string ids, encode(text));
   return Print(ids + "\n");
 }
 
@@ -101,6 +121,13 @@ Status Detokenize(const Flags& flags) {
       flags.no_special ? SpecialTokens::kSkip : SpecialTokens::kKeep;
   const auto decode = [&](const Json& json) -> Result<std::string> {
     HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, IdsFromJson(json));
+    for (const int32_t id : ids) {
+      if (id < tokenizer.vocab_size()) continue;
+      return Error{ErrorCode::kUsage,
+                   fmt::format("token ids: expected ids below {}, the size of "
+                               "the vocabulary, found {}",
+                               tokenizer.vocab_size(), id)};
+    }
     return tokenizer.Decode(ids, special);
   };
   if (flags.jsonl) {
@@ -109,7 +136,7 @@ Status Detokenize(const Flags& flags) {
       return DumpJson(Json(std::move(text)));
     });
   }
-  std::string input = flags.input ? *flags.input : ReadInput();
+  HX_ASSIGN_OR_RETURN(std::string input, InputOf(flags));
   if (const size_t start = input.find_first_not_of(" \t\r\n");
       start == std::string::npos || input[start] != '[')
     input = "[" + input + "]";

@@ -31,15 +31,7 @@ constexpr int kExitUsage = static_cast<int>(ErrorCode::kUsage);
 constexpr int kExitBug = 70;
 
 void PrintError(std::string_view message) {
-  fmt::print(stderr, "hexllm: error: {}\n", message);
-}
-
-// CLI11's own message of a parse error, cut to one line.
-std::string OneLine(std::string text) {
-  for (char& c : text) {
-    if (c == '\n') c = ' ';
-  }
-  return text;
+  PrintNote(fmt::format("hexllm: error: {}\n", OneLine(message)));
 }
 
 int Finish(const Status& status) {
@@ -70,7 +62,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::Success& done) {
     return app.exit(done);  // --help, --version
   } catch (const CLI::ParseError& error) {
-    PrintError(fmt::format("{}; see hexllm --help", OneLine(error.what())));
+    PrintError(fmt::format("{}; see hexllm --help", error.what()));
     return kExitUsage;
   }
   for (const auto& [sub, body] : bodies) {

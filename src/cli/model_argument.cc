@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <memory>
 
@@ -44,6 +45,61 @@ void AddPrefillLogitsFlag(CLI::App& app, LogitsRows& rows) {
       ->transform(CLI::Transformer(names).description(""))
       ->type_name("none|last|all")
       ->default_str("last");
+}
+
+namespace {
+
+// True when both paths lead to one existing file.
+bool IsSameFile(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return !a.empty() && !b.empty() && std::filesystem::equivalent(a, b, error) &&
+         !error;
+}
+
+// True when `output` is there already, in the folder `model`.
+bool ReplacesFileOf(const std::string& output, const std::string& model) {
+  std::error_code error;
+  const auto parent = std::filesystem::path(output).parent_path();
+  return std::filesystem::is_directory(model, error) &&
+         std::filesystem::exists(output, error) && !IsArtifact(output) &&
+         IsSameFile(parent.empty() ? "." : parent.string(), model);
+}
+
+}  // namespace
+
+Status CheckOutput(const std::string& output, const std::string& model,
+                   const std::string& other) {
+  if (!IsSameFile(output, model) && !IsSameFile(output, other) &&
+      !ReplacesFileOf(output, model)) {
+    return OkStatus();
+  }
+  return Error{ErrorCode::kUsage,
+               fmt::format("{}: expected a new file or an old output, found an "
+                           "input of this command; choose another name",
+                           output)};
+}
+
+Result<std::optional<OutputFile>> OptionalOutput(const std::string& path,
+                                                 const std::string& model) {
+  if (path.empty()) return std::optional<OutputFile>();
+  HX_RETURN_IF_ERROR(CheckOutput(path, model));
+  HX_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  return std::optional<OutputFile>(std::move(file));
+}
+
+Status RefuseModelFlags(const CLI::App& app, const std::string& model) {
+  if (!IsArtifact(model)) return OkStatus();
+  for (const char* name :
+       {"--config", "--set", "--decoder-model", "--model-mode",
+        "--prefill-ar-len", "--max-context-len"}) {
+    const CLI::Option* option = app.get_option_no_throw(name);
+    if (option == nullptr || option->count() == 0) continue;
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{}: expected with a checkpoint only; {} is an "
+                             "artifact, compiled already",
+                             name, model)};
+  }
+  return OkStatus();
 }
 
 bool IsArtifact(const std::string& path) {

@@ -10,6 +10,7 @@
 
 #include "artifact/artifact.h"
 #include "backend/engine.h"
+#include "base/output_file.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "compile/compiler.h"
@@ -22,6 +23,20 @@ void AddSourceFlags(CLI::App& app, models::SourceOptions& source);
 // Flags whose text names a value; bad values are usage errors of the parser.
 void AddModelModeFlag(CLI::App& app, ModelMode& mode);
 void AddPrefillLogitsFlag(CLI::App& app, LogitsRows& rows);
+
+// kUsage when `output` is `model`, one of the files that a model folder is made
+// of, or `other` (may be empty): writing would destroy what is read.
+Status CheckOutput(const std::string& output, const std::string& model,
+                   const std::string& other = {});
+
+// The file that a flag names for a second output, made before the work so that
+// a bad path is found at once; nothing when `path` is empty.
+Result<std::optional<OutputFile>> OptionalOutput(const std::string& path,
+                                                 const std::string& model);
+
+// kUsage when `model` is an artifact and a flag was given that says how to read
+// or compile a checkpoint: an artifact is compiled already.
+Status RefuseModelFlags(const CLI::App& app, const std::string& model);
 
 // True when `path` is a file that begins like an artifact.
 bool IsArtifact(const std::string& path);

@@ -42,12 +42,25 @@ Status PrintNow(std::string_view text) {
   return FlushOutput();
 }
 
+void PrintNote(std::string_view text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+  static_cast<void>(std::fflush(stderr));
+}
+
+std::string OneLine(std::string_view text) {
+  std::string line(text);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == '\x7f') c = ' ';
+  }
+  return line;
+}
+
 StderrProgress::StderrProgress(Verbosity verbosity)
     : verbosity_(verbosity), terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 StderrProgress::~StderrProgress() {
   if (active_ && terminal_ && verbosity_ == Verbosity::kNormal) {
-    fmt::print(stderr, "\r\033[K");
+    PrintNote("\r\033[K");
   }
 }
 
@@ -92,22 +105,21 @@ std::string StderrProgress::StepLine(Clock::time_point now) const {
 void StderrProgress::Draw(Clock::time_point now) {
   if (verbosity_ == Verbosity::kQuiet) return;
   drawn_ = now;
-  fmt::print(stderr, "\r\033[K{}", StepLine(now));
-  std::fflush(stderr);
+  PrintNote(fmt::format("\r\033[K{}", StepLine(now)));
 }
 
 void StderrProgress::Warn(std::string_view message) {
   if (active_ && terminal_ && verbosity_ == Verbosity::kNormal)
-    fmt::print(stderr, "\r\033[K");
-  fmt::print(stderr, "hexllm: warning: {}\n", message);
+    PrintNote("\r\033[K");
+  PrintNote(fmt::format("hexllm: warning: {}\n", OneLine(message)));
 }
 
 void StderrProgress::Finish() {
   if (!active_) return;
   active_ = false;
   if (verbosity_ == Verbosity::kQuiet) return;
-  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\033[K" : "",
-             StepLine(Clock::now()));
+  PrintNote(fmt::format("{}{}\n", terminal_ ? "\r\033[K" : "",
+                        StepLine(Clock::now())));
 }
 
 }  // namespace hexllm::cli

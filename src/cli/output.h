@@ -17,6 +17,14 @@ Status Print(std::string_view text);
 Status PrintNow(std::string_view text);
 Status FlushOutput();
 
+// Writes to stderr: messages, progress, statistics. A stderr that takes nothing
+// is no reason to fail.
+void PrintNote(std::string_view text);
+
+// `text` as one line that a terminal shows as it is: control characters become
+// spaces.
+std::string OneLine(std::string_view text);
+
 // Shows long work on stderr: one line that is redrawn on a terminal, one plain
 // line per step elsewhere. Quiet: warnings only.
 class StderrProgress final : public ProgressSink {

@@ -37,6 +37,10 @@ Result<Lengths> ChooseLengths(const CompileOptions& options,
         "--max-context-len: expected 1 to {}, the model's longest, found {}",
         max_positions, lengths.context));
   }
+  if (options.mode == ModelMode::kKv && options.prefill_ar_len) {
+    return usage(
+        "--prefill-ar-len: expected with --model-mode hybrid only, found kv");
+  }
   lengths.prefill = options.prefill_ar_len.value_or(
       std::min(kDefaultPrefillArLen, lengths.context));
   if (lengths.prefill < 1 || lengths.prefill > lengths.context) {

@@ -76,14 +76,17 @@ Status ReadHfSampling(const Json& json, GenerationDefaults& out) {
   HX_ASSIGN_OR_RETURN(out.top_p, HfNumber(json, kTopP));
   HX_ASSIGN_OR_RETURN(out.min_p, HfNumber(json, kMinP));
   HX_ASSIGN_OR_RETURN(out.repetition_penalty, HfNumber(json, kPenalty));
-  HX_ASSIGN_OR_RETURN(const int64_t top_k, GetIntOr(json, "top_k", -1));
-  if (top_k >= 0)
-    out.top_k = static_cast<int32_t>(std::min<int64_t>(top_k, INT32_MAX));
-  if (const Json* do_sample = FindMember(json, "do_sample");
-      do_sample != nullptr && do_sample->is_boolean() &&
-      !do_sample->get<bool>()) {
-    out.temperature = 0.0f;
+  if (FindMember(json, "top_k") != nullptr) {
+    HX_ASSIGN_OR_RETURN(const int64_t top_k, GetInt(json, "top_k"));
+    if (top_k < 0 || top_k > INT32_MAX) {
+      return Error{
+          ErrorCode::kBadInput,
+          fmt::format("'top_k': expected 0 and more, found {}", top_k)};
+    }
+    out.top_k = static_cast<int32_t>(top_k);
   }
+  HX_ASSIGN_OR_RETURN(const bool do_sample, GetBoolOr(json, "do_sample", true));
+  if (!do_sample) out.temperature = 0.0f;
   return OkStatus();
 }
 

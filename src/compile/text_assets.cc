@@ -135,6 +135,9 @@ Result<std::optional<TokenizerData>> GgufTokenizerData(
   for (const int64_t type : wide_types.value_or(std::vector<int64_t>()))
     types.push_back(type >= 0 && type <= INT32_MAX ? static_cast<int32_t>(type)
                                                    : -1);
+  if (gguf.model == "gpt2" && !merges) {
+    return metadata.GetStringArray("tokenizer.ggml.merges").status().error();
+  }
   const std::vector<std::string_view> merge_list =
       merges.value_or(std::vector<std::string_view>());
   gguf.tokens = tokens;

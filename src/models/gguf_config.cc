@@ -10,6 +10,12 @@
 namespace hexllm::models {
 namespace {
 
+// Keys that change what a llama-like model computes in ways that hexllm does
+// not have; their presence with a value is refused.
+constexpr std::string_view kUnsupportedKeys[] = {
+    "expert_count", "attention.sliding_window", "attention.scale",
+    "logit_scale",  "residual_scale",           "embedding_scale"};
+
 constexpr std::string_view kRopeFreqs = "rope_freqs.weight";
 
 // Typed access to "<architecture>.<suffix>"; numbers come out as int64 within
@@ -120,28 +126,28 @@ Result<RopeConfig> ReadRope(const Checkpoint& checkpoint, const Keys& keys,
   HX_ASSIGN_OR_RETURN(rope.theta, keys.FloatOr("rope.freq_base", 10000.0));
   HX_ASSIGN_OR_RETURN(rope.rotary_dim,
                       keys.IntOr("rope.dimension_count", head_dim));
-  if (!(rope.theta > 0) || rope.rotary_dim < 2 || rope.rotary_dim % 2 != 0 ||
+  if (rope.rotary_dim < 2 || rope.rotary_dim % 2 != 0 ||
       rope.rotary_dim > head_dim) {
     return Error{ErrorCode::kBadInput,
                  fmt::format("'{}': expected an even number from 2 to the head "
-                             "size {}, found {} (freq_base {})",
+                             "size {}, found {}",
                              keys.Name("rope.dimension_count"), head_dim,
-                             rope.rotary_dim, rope.theta)};
+                             rope.rotary_dim)};
   }
   HX_ASSIGN_OR_RETURN(const auto type, checkpoint.gguf()->FindString(
                                            keys.Name("rope.scaling.type")));
-  if (type && *type == "linear") {
+  // As in llama.cpp, a factor without a type means linear scaling.
+  HX_ASSIGN_OR_RETURN(const double factor,
+                      keys.FloatOr("rope.scaling.factor", 1.0));
+  if (type.value_or("linear") == "linear") {
     rope.scaling = RopeScaling::kLinear;
-    HX_ASSIGN_OR_RETURN(rope.factor, keys.FloatOr("rope.scaling.factor", 1.0));
-    if (!(rope.factor > 0))
-      return Error{ErrorCode::kBadInput,
-                   fmt::format("'{}': expected a positive number, found {}",
-                               keys.Name("rope.scaling.factor"), rope.factor)};
-  } else if (type && *type != "none") {
+    rope.factor = factor;
+  } else if (*type != "none") {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("'{}': expected none or linear, found '{}'",
                              keys.Name("rope.scaling.type"), *type)};
   }
+  HX_RETURN_IF_ERROR(ValidateRope(rope));
   HX_RETURN_IF_ERROR(ReadRopeFreqs(checkpoint, rope));
   return rope;
 }
@@ -151,6 +157,13 @@ Result<RopeConfig> ReadRope(const Checkpoint& checkpoint, const Keys& keys,
 Result<DecoderConfig> ReadCommonGgufConfig(const Checkpoint& checkpoint,
                                            std::string_view architecture) {
   const Keys keys(*checkpoint.gguf(), architecture);
+  for (const std::string_view suffix : kUnsupportedKeys) {
+    const std::string name = keys.Name(suffix);
+    if (!checkpoint.gguf()->Has(name)) continue;
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("'{}': expected a model without it, found it set", name)};
+  }
   DecoderConfig config;
   HX_RETURN_IF_ERROR(ReadSizes(keys, config));
   HX_ASSIGN_OR_RETURN(config.vocab, ReadVocab(checkpoint, keys));

@@ -9,6 +9,14 @@ namespace {
 // bits.
 constexpr int64_t kMaxDim = int64_t{1} << 26;
 constexpr int64_t kMaxLayers = 4096;
+// Far beyond what any model has; within them f32 neither overflows nor
+// vanishes.
+constexpr double kMinEps = 1e-20;
+constexpr double kMaxEps = 1;
+constexpr double kMinTheta = 1;
+constexpr double kMaxTheta = 1e15;
+constexpr double kMinFactor = 1e-3;
+constexpr double kMaxFactor = 1e6;
 
 Result<HiddenActivation> ParseActivation(const std::string& name) {
   if (name == "silu" || name == "swish") return HiddenActivation::kSilu;
@@ -42,17 +50,21 @@ Result<RopeScaling> ParseRopeType(const std::string& type) {
 // `scaling` is rope_scaling or rope_parameters; both carry the same keys for a
 // given type.
 Status ReadScaling(const Json& scaling, RopeConfig& rope) {
+  if (!scaling.is_object()) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("RoPE scaling: expected an object, found {}",
+                             JsonTypeName(scaling))};
+  }
   const char* key =
       FindMember(scaling, "rope_type") != nullptr ? "rope_type" : "type";
-  HX_ASSIGN_OR_RETURN(const std::string type,
-                      GetStringOr(scaling, key, "default"));
+  const bool scaled = FindMember(scaling, "factor") != nullptr;
+  // A factor without a type would be ignored: nobody means that.
+  HX_ASSIGN_OR_RETURN(
+      const std::string type,
+      scaled ? GetString(scaling, key) : GetStringOr(scaling, key, "default"));
   HX_ASSIGN_OR_RETURN(rope.scaling, ParseRopeType(type));
   if (rope.scaling == RopeScaling::kDefault) return OkStatus();
   HX_ASSIGN_OR_RETURN(rope.factor, GetNumber(scaling, "factor"));
-  if (!(rope.factor > 0))
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("'factor': expected a positive number, found {}",
-                             rope.factor)};
   if (rope.scaling == RopeScaling::kLinear) return OkStatus();
   HX_ASSIGN_OR_RETURN(rope.low_freq_factor,
                       GetNumber(scaling, "low_freq_factor"));
@@ -99,11 +111,6 @@ Result<RopeConfig> ReadHfRope(const Json& json, int64_t head_dim) {
       rope.theta, parameters != nullptr
                       ? GetNumberOr(*parameters, "rope_theta", fallback_theta)
                       : Result<double>(fallback_theta));
-  if (!(rope.theta > 0))
-    return Error{
-        ErrorCode::kBadInput,
-        fmt::format("'rope_theta': expected a positive number, found {}",
-                    rope.theta)};
   const Json& partial_owner =
       parameters != nullptr &&
               FindMember(*parameters, "partial_rotary_factor") != nullptr
@@ -111,10 +118,15 @@ Result<RopeConfig> ReadHfRope(const Json& json, int64_t head_dim) {
           : json;
   HX_ASSIGN_OR_RETURN(const double partial,
                       GetNumberOr(partial_owner, "partial_rotary_factor", 1.0));
+  if (!(partial > 0 && partial <= 1)) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("'partial_rotary_factor': expected a number above "
+                             "0 and up to 1, found {}",
+                             partial)};
+  }
   rope.rotary_dim =
       static_cast<int64_t>(static_cast<double>(head_dim) * partial);
-  if (!(partial > 0 && partial <= 1) || rope.rotary_dim % 2 != 0 ||
-      rope.rotary_dim == 0) {
+  if (rope.rotary_dim % 2 != 0 || rope.rotary_dim == 0) {
     return Error{ErrorCode::kBadInput,
                  fmt::format("rotary dimension: expected a positive even "
                              "number up to head_dim {}, found {}",
@@ -123,10 +135,31 @@ Result<RopeConfig> ReadHfRope(const Json& json, int64_t head_dim) {
   const Json* scaling =
       parameters != nullptr ? parameters : FindMember(json, "rope_scaling");
   if (scaling != nullptr) HX_RETURN_IF_ERROR(ReadScaling(*scaling, rope));
+  HX_RETURN_IF_ERROR(ValidateRope(rope));
   return rope;
 }
 
+Status ValidateRope(const RopeConfig& rope) {
+  if (!(rope.theta >= kMinTheta && rope.theta <= kMaxTheta)) {
+    return Error{
+        ErrorCode::kBadInput,
+        fmt::format("RoPE base (rope_theta): expected {} to {}, found {}",
+                    kMinTheta, kMaxTheta, rope.theta)};
+  }
+  if (!(rope.factor >= kMinFactor && rope.factor <= kMaxFactor)) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("RoPE scaling factor: expected {} to {}, found {}",
+                             kMinFactor, kMaxFactor, rope.factor)};
+  }
+  return OkStatus();
+}
+
 Result<DecoderConfig> ReadCommonHfConfig(const Json& json) {
+  if (FindMember(json, "quantization_config") != nullptr) {
+    return Error{ErrorCode::kUnsupported,
+                 "'quantization_config': expected float weights, found "
+                 "quantized ones; take the model as it was before"};
+  }
   DecoderConfig config;
   HX_RETURN_IF_ERROR(ReadSizes(json, config));
   HX_ASSIGN_OR_RETURN(config.norm_eps, GetNumber(json, "rms_norm_eps"));
@@ -159,11 +192,11 @@ Status ValidateConfig(const DecoderConfig& config) {
                              "num_key_value_heads {}, found {}",
                              config.kv_heads, config.heads)};
   }
-  if (!(config.norm_eps > 0))
-    return Error{
-        ErrorCode::kBadInput,
-        fmt::format("'rms_norm_eps': expected a positive number, found {}",
-                    config.norm_eps)};
+  if (!(config.norm_eps >= kMinEps && config.norm_eps <= kMaxEps)) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("'rms_norm_eps': expected {} to {}, found {}",
+                             kMinEps, kMaxEps, config.norm_eps)};
+  }
   return OkStatus();
 }
 

@@ -18,6 +18,10 @@ Result<DecoderConfig> ReadCommonHfConfig(const Json& json);
 // kUnsupported names an unknown rope_type.
 Result<RopeConfig> ReadHfRope(const Json& json, int64_t head_dim);
 
+// Checks the numbers of a RoPE that has been read: finite, positive, and of a
+// size that f32 arithmetic can work with. kBadInput.
+Status ValidateRope(const RopeConfig& rope);
+
 // Checks that the numbers make a model: positive, divisible, of bounded size.
 // kBadInput names the key.
 Status ValidateConfig(const DecoderConfig& config);

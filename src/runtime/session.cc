@@ -19,8 +19,16 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-Status CheckOptions(const GenerateOptions& options, uint32_t context_tokens) {
+// `length` is that of the sequence so far.
+Status CheckOptions(const GenerateOptions& options, size_t length,
+                    uint32_t context_tokens) {
   HX_RETURN_IF_ERROR(ValidateSamplerOptions(options.sampler));
+  if (options.max_seq_len && *options.max_seq_len < length) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("the maximum sequence length is {}; the prompt "
+                             "has {} tokens",
+                             *options.max_seq_len, length)};
+  }
   if (options.max_seq_len && *options.max_seq_len > context_tokens) {
     return Error{ErrorCode::kUsage,
                  fmt::format("the maximum sequence length is {}; the context "
@@ -201,7 +209,7 @@ Result<uint32_t> Session::ReplacePrompt(std::span<const int32_t> ids) {
 Result<GenerateResult> Session::Generate(const GenerateOptions& options,
                                          const TokenCallback& on_token) {
   Impl& impl = *impl_;
-  HX_RETURN_IF_ERROR(CheckOptions(options, context_tokens()));
+  HX_RETURN_IF_ERROR(CheckOptions(options, ids().size(), context_tokens()));
   if (impl.sequence.ids.empty())
     return Error{ErrorCode::kUsage, "nothing to continue: run a prompt first"};
   bool callback_failed = false;

@@ -194,8 +194,97 @@ TEST_F(BadInput, UnwritableOutput) {
   ExpectError(RunHexllm({"compile", dir.path(), "-q", "-o",
                          dir.File("no/such/folder/m.hxl")}),
               kEnvironment, {"no/such/folder/m.hxl"});
-  ExpectError(RunHexllm({"compile", dir.path(), "-q", "-o", dir.path()}),
-              kEnvironment, {dir.path()});
+  const TempDir folder;
+  ExpectError(RunHexllm({"compile", dir.path(), "-q", "-o", folder.path()}),
+              kEnvironment, {folder.path()});
+}
+
+// A mistyped -o must not cost anybody a model.
+TEST_F(BadInput, OutputThatIsAnInput) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  const std::string gguf = dir.Write("m.gguf", TinyLlama().BuildGguf());
+  const std::string before = ReadWholeFile(gguf);
+  ExpectError(RunHexllm({"compile", gguf, "-q", "-o", gguf}), kUsage,
+              {"m.gguf"});
+  EXPECT_EQ(ReadWholeFile(gguf), before);
+  ExpectError(RunHexllm({"compile", dir.path(), "-q", "-o",
+                         dir.File("model.safetensors")}),
+              kUsage, {"model.safetensors"});
+  ExpectError(RunHexllm({"logits", gguf, "--tokens", "1", "-o", gguf}), kUsage,
+              {"m.gguf"});
+  ExpectError(RunHexllm({"run", gguf, "-q", "--tokens", "1", "--ids",
+                         "--stats-json", gguf}),
+              kUsage, {"m.gguf"});
+}
+
+TEST_F(BadInput, FlagsThatAnArtifactCannotHonour) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  const std::string path = dir.File("m.hxl");
+  ASSERT_EQ(RunHexllm({"compile", dir.path(), "-q", "-o", path}).status, 0);
+  const std::vector<std::vector<std::string>> kFlags = {
+      {"--set", "rope_theta=5"},    {"--config", "x.json"},
+      {"--decoder-model", "llama"}, {"--model-mode", "kv"},
+      {"--prefill-ar-len", "7"},    {"--max-context-len", "9"}};
+  for (const auto& flag : kFlags) {
+    std::vector<std::string> args = {"run",      path, "-q",
+                                     "--tokens", "1",  "--ids"};
+    args.insert(args.end(), flag.begin(), flag.end());
+    ExpectError(RunHexllm(args), kUsage, {flag[0], "artifact"});
+  }
+  ExpectError(RunHexllm({"compile", path, "-q", "-o", dir.File("n.hxl")}),
+              kUsage, {"m.hxl", "artifact"});
+}
+
+TEST_F(BadInput, NumbersThatBreakFloatArithmetic) {
+  const std::vector<std::pair<std::string, Json>> kSettings = {
+      {"rms_norm_eps", 1e300},
+      {"rope_theta", 1e300},
+      {"rope_theta", 1e-300},
+      {"rope_scaling", {{"type", "linear"}, {"factor", 1e-320}}},
+      {"rope_scaling", {{"factor", 8}}},
+      {"rope_scaling", Json::array()}};
+  for (const auto& [key, value] : kSettings) {
+    TinyLlama model;
+    model.config[key] = value;
+    ExpectFolderError(model, kBadInput, {"config.json", "expected", "found"});
+  }
+  TinyLlama quantized;
+  quantized.config["quantization_config"] = {{"bits", 4}};
+  ExpectFolderError(quantized, kUnsupported, {"quantization_config"});
+}
+
+TEST_F(BadInput, PromptLongerThanTheLongestSequence) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  ExpectError(RunHexllm({"run", dir.path(), "-q", "--tokens", "1,2,3", "--ids",
+                         "--max-seq-len", "2"}),
+              kUsage, {"2", "3"});
+}
+
+// Nothing to read errors with is no reason for another one.
+TEST_F(BadInput, ClosedStandardError) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  EXPECT_EQ(
+      RunHexllm({"compile", dir.path(), "-o", dir.File("m.hxl")}, "", " 2>&-")
+          .status,
+      0);
+  EXPECT_EQ(RunHexllm({"run", "/nonexistent", "-p", "x"}, "", " 2>&-").status,
+            kEnvironment);
+}
+
+TEST_F(BadInput, IdsAndVariablesThatDoNotExist) {
+  const std::string model = DataPath("models/smollm2_135m");
+  ExpectError(RunHexllm({"detokenize", "--tokenizer", model, "99999"}), kUsage,
+              {"512", "99999"});
+  const TempDir dir;
+  const std::string chat =
+      dir.Write("chat.json", R"([{"role":"user","content":"Hi"}])");
+  ExpectError(RunHexllm({"template", "--model", model, "--messages", chat,
+                         "--var", "messages=[]"}),
+              kUsage, {"messages"});
 }
 
 TEST_F(BadInput, FullDisk) {

@@ -25,14 +25,16 @@ inline std::string ShellQuoted(const std::string& text) {
   return quoted + "'";
 }
 
-// `before` is shell text in front of the program: "ulimit -f 1; ".
+// `before` is shell text in front of the program: "ulimit -f 1; "; `after`
+// comes last: " 2>&-" closes stderr.
 inline Outcome RunHexllm(const std::vector<std::string>& args,
-                         const std::string& before = "") {
+                         const std::string& before = "",
+                         const std::string& after = "") {
   const TempDir dir;
   std::string command = before + ShellQuoted(HEXLLM_BINARY);
   for (const std::string& arg : args) command += " " + ShellQuoted(arg);
   command += " >" + ShellQuoted(dir.File("out")) + " 2>" +
-             ShellQuoted(dir.File("err")) + " </dev/null";
+             ShellQuoted(dir.File("err")) + " </dev/null" + after;
   const int raw = std::system(command.c_str());
   return {WIFEXITED(raw) ? WEXITSTATUS(raw) : -1,
           ReadWholeFile(dir.File("out")), ReadWholeFile(dir.File("err"))};
