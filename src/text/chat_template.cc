@@ -5,10 +5,10 @@
 #include <string_view>
 #include <utility>
 
-#include "text/jinja_eval.h"
-#include "text/jinja_from_json.h"
-#include "text/jinja_functions.h"
-#include "text/jinja_parser.h"
+#include "text/jinja/eval.h"
+#include "text/jinja/from_json.h"
+#include "text/jinja/functions.h"
+#include "text/jinja/parser.h"
 #include "text/utf8.h"
 
 namespace hexllm {

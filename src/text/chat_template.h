@@ -14,7 +14,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
-#include "text/jinja_context.h"
+#include "text/jinja/context.h"
 
 namespace hexllm {
 

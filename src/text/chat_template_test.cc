@@ -1,6 +1,6 @@
 // The interface of ChatTemplate: what messages and options become, which errors
 // it gives, and that hostile templates end. What templates compute is tested
-// against jinja2 in jinja_golden_test.cc.
+// against jinja2 in jinja/golden_test.cc.
 #include "text/chat_template.h"
 
 #include <gmock/gmock.h>
