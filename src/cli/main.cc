@@ -47,8 +47,7 @@ int Finish(const Status& status) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app(
-      "hexllm: compile language models ahead of time, and run them");
+  CLI::App app("hexllm: compile language models ahead of time, and run them");
   app.set_version_flag("--version", ProducerName());
   app.require_subcommand(1);
   app.option_defaults()->always_capture_default();
