@@ -19,8 +19,14 @@ Status InspectArtifact(const Flags& flags) {
   HX_ASSIGN_OR_RETURN(const auto artifact,
                       artifact::Artifact::Open(flags.file));
   if (flags.verify) HX_RETURN_IF_ERROR(artifact->VerifyAll());
-  return Print(flags.json ? DumpJson(artifact::ArtifactToJson(*artifact)) + "\n"
-                          : artifact::DescribeArtifact(*artifact));
+  std::string text = flags.json
+                         ? DumpJson(artifact::ArtifactToJson(*artifact)) + "\n"
+                         : artifact::DescribeArtifact(*artifact);
+  if (flags.verify && !flags.json) {
+    text += fmt::format("verified {} segments: all match their checksums\n",
+                        artifact->manifest().segments.size());
+  }
+  return Print(text);
 }
 
 Status InspectCheckpoint(const Flags& flags) {

@@ -84,6 +84,7 @@ TEST(Commands, SameInputGivesTheSameArtifact) {
       RunHexllm({"inspect", dir.File("a.hxl"), "--verify"});
   EXPECT_EQ(inspected.status, 0) << inspected.err;
   EXPECT_THAT(inspected.out, HasSubstr("prefill_128"));
+  EXPECT_THAT(inspected.out, HasSubstr("all match their checksums"));
 }
 
 // Text to ids, ids to new ids, new ids to text.
