@@ -11,15 +11,25 @@
 #include "tests/support/tiny_decoder.h"
 
 namespace {
+
 std::atomic<int64_t> allocations = 0;
+
+void* Allocate(size_t bytes) {
+  ++allocations;
+  return std::malloc(bytes > 0 ? bytes : 1);
+}
+
 }  // namespace
 
 // Not inlined, or the compiler takes malloc and free for a mismatched pair.
 [[gnu::noinline]] void* operator new(size_t bytes) {
-  ++allocations;
-  void* memory = std::malloc(bytes > 0 ? bytes : 1);
+  void* memory = Allocate(bytes);
   if (memory == nullptr) std::abort();
   return memory;
+}
+[[gnu::noinline]] void* operator new(size_t bytes,
+                                     const std::nothrow_t&) noexcept {
+  return Allocate(bytes);
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);

@@ -28,7 +28,7 @@ using testing::MakeTinyDecoder;
 using testing::TestArtifact;
 using testing::TinyDecoder;
 
-constexpr Role kX{.kind = RoleKind::kEmbedding};
+Role XRole() { return {.kind = RoleKind::kEmbedding}; }
 Role Tap(std::string name) {
   return {.kind = RoleKind::kTap, .index = 0, .name = std::move(name)};
 }
@@ -70,7 +70,9 @@ struct GraphUnderTest {
     graph.step_tokens = step_tokens;
     graph.context_tokens = step_tokens;
   }
-  ir::ValueId Input(Shape shape) { return graph.AddInput(kX, F32Type(shape)); }
+  ir::ValueId Input(Shape shape) {
+    return graph.AddInput(XRole(), F32Type(shape));
+  }
   ir::ValueId Constant(std::string name, DType dtype, Shape shape) {
     const ir::ConstantId id = module.constants.Add(
         ir::MakeRandomConstant(std::move(name), {dtype, std::move(shape)}));
@@ -361,7 +363,7 @@ TEST(Lower, WritesNothingWhenAGraphIsRefused) {
   ir::Graph& bad = module.graphs.emplace_back();
   bad.name = "bad";
   bad.step_tokens = 3;
-  const ir::ValueId x = bad.AddInput(kX, F32Type({3, 4}));
+  const ir::ValueId x = bad.AddInput(XRole(), F32Type({3, 4}));
   bad.AddOutput(Tap("t"),
                 bad.AddNode(OpKind::kTranspose, {x},
                             {{ir::AttrName::kPerm, Shape{1, 0}}}, "flip"));
