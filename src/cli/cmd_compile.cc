@@ -17,7 +17,7 @@ struct Flags {
 Status Compile(const Flags& flags) {
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
-  HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model));
+  HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model, ""));
   if (IsArtifact(flags.model)) {
     return Error{ErrorCode::kUsage,
                  fmt::format("{}: expected a checkpoint, found an artifact, "

@@ -77,7 +77,8 @@ Json ResultJson(const Flags& flags, const Perplexity& result) {
 
 Status Eval(const Flags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
-  HX_ASSIGN_OR_RETURN(auto json_file, OptionalOutput(flags.json, flags.model));
+  HX_ASSIGN_OR_RETURN(auto json_file,
+                      OptionalOutput(flags.json, flags.model, ""));
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
   CompileOptions compile;

@@ -71,7 +71,7 @@ Status CheckFlags(const Flags& flags) {
 
 Status Logits(const Flags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
-  HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model));
+  HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model, IdsFile(flags.ids)));
   HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ParseIds(flags.ids));
   StderrProgress progress(StderrProgress::Verbosity::kQuiet);
   HX_ASSIGN_OR_RETURN(

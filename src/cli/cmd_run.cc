@@ -112,8 +112,9 @@ Status RunText(const Flags& flags, Session& session,
 
 Status Run(const Flags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
-  HX_ASSIGN_OR_RETURN(auto stats_file,
-                      OptionalOutput(flags.stats_json, flags.model));
+  HX_ASSIGN_OR_RETURN(
+      auto stats_file,
+      OptionalOutput(flags.stats_json, flags.model, IdsFile(flags.ids)));
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
   HX_ASSIGN_OR_RETURN(auto artifact,

@@ -55,12 +55,17 @@ Result<std::vector<int32_t>> ParseList(std::string_view text) {
 
 }  // namespace
 
-Result<std::vector<int32_t>> ParseIds(const std::string& text) {
+std::string IdsFile(const std::string& text) {
   const size_t colon = text.rfind(kTensorFile);
-  if (colon == std::string::npos) return ParseList(text);
-  const size_t name = colon + kTensorFile.size();
+  if (colon == std::string::npos) return {};
+  return text.substr(0, colon + kTensorFile.size() - 1);
+}
+
+Result<std::vector<int32_t>> ParseIds(const std::string& text) {
+  const std::string file = IdsFile(text);
+  if (file.empty()) return ParseList(text);
   HX_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
-                      ReadTensor(text.substr(0, name - 1), text.substr(name)));
+                      ReadTensor(file, text.substr(file.size() + 1)));
   for (const int32_t id : ids) {
     if (id < 0)
       return Error{

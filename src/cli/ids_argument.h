@@ -15,6 +15,9 @@ namespace hexllm::cli {
 // Ids are not negative; at least one.
 Result<std::vector<int32_t>> ParseIds(const std::string& text);
 
+// The file that `text` names, "" when it is a list.
+std::string IdsFile(const std::string& text);
+
 // "[1,2,3]".
 std::string IdsToJson(std::span<const int32_t> ids);
 

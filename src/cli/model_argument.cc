@@ -68,8 +68,8 @@ bool ReplacesFileOf(const std::string& output, const std::string& model) {
 }  // namespace
 
 Status CheckOutput(const std::string& output, const std::string& model,
-                   const std::string& other) {
-  if (!IsSameFile(output, model) && !IsSameFile(output, other) &&
+                   const std::string& ids_file) {
+  if (!IsSameFile(output, model) && !IsSameFile(output, ids_file) &&
       !ReplacesFileOf(output, model)) {
     return OkStatus();
   }
@@ -80,9 +80,10 @@ Status CheckOutput(const std::string& output, const std::string& model,
 }
 
 Result<std::optional<OutputFile>> OptionalOutput(const std::string& path,
-                                                 const std::string& model) {
+                                                 const std::string& model,
+                                                 const std::string& ids_file) {
   if (path.empty()) return std::optional<OutputFile>();
-  HX_RETURN_IF_ERROR(CheckOutput(path, model));
+  HX_RETURN_IF_ERROR(CheckOutput(path, model, ids_file));
   HX_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   return std::optional<OutputFile>(std::move(file));
 }

@@ -25,14 +25,15 @@ void AddModelModeFlag(CLI::App& app, ModelMode& mode);
 void AddPrefillLogitsFlag(CLI::App& app, LogitsRows& rows);
 
 // kUsage when `output` is `model`, one of the files that a model folder is made
-// of, or `other` (may be empty): writing would destroy what is read.
+// of, or `ids_file` (may be empty): writing would destroy what is read.
 Status CheckOutput(const std::string& output, const std::string& model,
-                   const std::string& other = {});
+                   const std::string& ids_file);
 
 // The file that a flag names for a second output, made before the work so that
 // a bad path is found at once; nothing when `path` is empty.
 Result<std::optional<OutputFile>> OptionalOutput(const std::string& path,
-                                                 const std::string& model);
+                                                 const std::string& model,
+                                                 const std::string& ids_file);
 
 // kUsage when `model` is an artifact and a flag was given that says how to read
 // or compile a checkpoint: an artifact is compiled already.

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 
-#include "base/mapped_file.h"
 #include "base/quote.h"
 #include "checkpoint/side_files.h"
 #include "compile/end_tokens.h"
@@ -57,13 +56,16 @@ Result<std::vector<artifact::NamedText>> HfSpecialTokens(
   return std::vector<artifact::NamedText>();
 }
 
-Result<std::optional<TokenizerData>> HfTokenizer(const std::string& folder) {
-  HX_ASSIGN_OR_RETURN(const auto text, ReadSideFile(folder, "tokenizer.json"));
+// Reads one tokenizer.json; nothing when there is no such file.
+Result<std::optional<TokenizerData>> ReadTokenizerJson(
+    const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.parent_path();
+  HX_ASSIGN_OR_RETURN(const auto text,
+                      ReadSideFile(folder.empty() ? "." : folder.string(),
+                                   path.filename().string()));
   if (!text) return std::optional<TokenizerData>();
   auto data = ParseTokenizerJson(*text);
-  if (!data.ok())
-    return std::move(data).error().With(
-        fmt::format("{}/tokenizer.json", folder));
+  if (!data.ok()) return std::move(data).error().With(path.string());
   return std::optional<TokenizerData>(std::move(*data));
 }
 
@@ -95,7 +97,9 @@ Result<TextAssets> HfChat(const std::string& folder, const SideFiles& files) {
 Result<TextAssets> HfAssets(const std::string& folder) {
   HX_ASSIGN_OR_RETURN(const SideFiles files, ReadSideFiles(folder));
   HX_ASSIGN_OR_RETURN(TextAssets assets, HfChat(folder, files));
-  HX_ASSIGN_OR_RETURN(assets.tokenizer, HfTokenizer(folder));
+  HX_ASSIGN_OR_RETURN(
+      assets.tokenizer,
+      ReadTokenizerJson(std::filesystem::path(folder) / "tokenizer.json"));
   auto generation =
       GenerationFromHf(Pointer(files.generation), Pointer(files.config));
   if (!generation.ok())
@@ -247,13 +251,6 @@ Status CheckGenerationIds(const models::ModelSource& source,
   return OkStatus();
 }
 
-Result<TokenizerData> ReadTokenizerJsonFile(const std::string& path) {
-  HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  auto data = ParseTokenizerJson(AsText(file.bytes()));
-  if (!data.ok()) return std::move(data).error().With(path);
-  return data;
-}
-
 bool IsFolderWith(const std::string& path, std::string_view name) {
   std::error_code error;
   return std::filesystem::is_regular_file(std::filesystem::path(path) / name,
@@ -272,10 +269,15 @@ Result<TextAssets> LoadTextAssets(const models::ModelSource& source) {
 }
 
 Result<TokenizerData> LoadTokenizer(const std::string& path) {
-  if (path.ends_with(".json")) return ReadTokenizerJsonFile(path);
-  if (IsFolderWith(path, "tokenizer.json"))
-    return ReadTokenizerJsonFile(
-        (std::filesystem::path(path) / "tokenizer.json").string());
+  const bool is_json = path.ends_with(".json");
+  const std::filesystem::path base(path);
+  HX_ASSIGN_OR_RETURN(
+      auto json, ReadTokenizerJson(is_json ? base : base / "tokenizer.json"));
+  if (json) return std::move(*json);
+  if (is_json) {
+    return Error{ErrorCode::kEnvironment,
+                 fmt::format("{}: cannot open: no such file", path)};
+  }
   HX_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
   HX_ASSIGN_OR_RETURN(TextAssets assets, AssetsOf(checkpoint));
   if (!assets.tokenizer)

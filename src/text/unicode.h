@@ -1,6 +1,7 @@
-// Unicode properties, lower case and normalization forms: the one wrapper of
-// utf8proc (Unicode 15). Used by the normalizers and pre-tokenizers. Not for
-// regular expressions: PCRE2 has its own tables (text/regex.h).
+// Unicode properties, lower case and normalization forms, from utf8proc
+// (Unicode 15). Used by the normalizers and pre-tokenizers. Not for regular
+// expressions: PCRE2 has its own tables (text/regex.h). Nor for Python's title
+// case, which templates need (text/jinja/text.h).
 #pragma once
 
 #include <cstdint>

@@ -213,6 +213,9 @@ TEST_F(BadInput, OutputThatIsAnInput) {
               kUsage, {"model.safetensors"});
   ExpectError(RunHexllm({"logits", gguf, "--tokens", "1", "-o", gguf}), kUsage,
               {"m.gguf"});
+  const std::string ids = dir.Write("ids.safetensors", TwoTensors().Build());
+  ExpectError(RunHexllm({"logits", gguf, "--tokens", ids + ":a", "-o", ids}),
+              kUsage, {"ids.safetensors"});
   ExpectError(RunHexllm({"run", gguf, "-q", "--tokens", "1", "--ids",
                          "--stats-json", gguf}),
               kUsage, {"m.gguf"});

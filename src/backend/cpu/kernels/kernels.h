@@ -3,18 +3,21 @@
 //
 // Reduction order (the contract that makes kv == hybrid == lookahead == any
 // thread count == any CPU exact):
-//  - Dot products over K (matmul): 16 lanes; lane l sums elements k = l, l+16,
-//  ... in order with fused multiply-add,
-//    starting from +0; then the lanes are added in a fixed tree: 8 pairs (l,
-//    l+8), 4 (l, l+4), 2 (l, l+2), 1 (l, l+1). A tail shorter than 16 behaves
-//    as if padded with zeros (weights and activations).
-//  - Attention works on the visible columns only, numbered 0.. in column order
-//  (past first, then new). Scores: fused
-//    multiply-add over d = 0.. for each column. Maximum, then exp(score - max);
-//    the sum of exps in 16 lanes by column number with the same tree; outputs:
-//    fused multiply-add over columns in order, divided by the sum at the end.
-//  - exp, tanh, sigmoid and erf are our own polynomials (kernels/math.h), the
-//  same operations in every instruction set.
+//
+// Dot products over K (matmul): 16 lanes. Lane l sums elements k = l, l+16, ...
+// in order with fused multiply-add, starting from +0. Then the lanes are added
+// in a fixed tree: 8 pairs (l, l+8), 4 (l, l+4), 2 (l, l+2), 1 (l, l+1). A tail
+// shorter than 16 behaves as if padded with zeros (weights and activations).
+//
+// Attention works on the visible columns only, numbered 0.. in column order
+// (past first, then new). Scores: fused multiply-add over d = 0.. for each
+// column. Maximum, then exp(score - max); the sum of exps in 16 lanes by column
+// number with the same tree. Outputs: fused multiply-add over columns in order,
+// divided by the sum at the end.
+//
+// exp, tanh, sigmoid and erf are our own polynomials (kernels/math.h), the same
+// operations in every instruction set.
+//
 // Hidden columns contribute nothing; so where a key lies (cache slot or new
 // column) does not change a bit.
 //
