@@ -48,4 +48,9 @@ const Constant& ConstantStore::operator[](ConstantId id) const {
   return constants_[static_cast<size_t>(id.index)];
 }
 
+void ConstantStore::SetEncoding(ConstantId id, Encoding encoding) {
+  HX_CHECK(id.valid() && static_cast<size_t>(id.index) < constants_.size());
+  constants_[static_cast<size_t>(id.index)].encoding = std::move(encoding);
+}
+
 }  // namespace hexllm::ir

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct Constant {
   // where interleaved RoPE layouts, fused qkv tensors and the like are put
   // right, once.
   std::vector<int64_t> rows = {};
+  // Set by the quantizer: its numbers are the stored ones rounded to this.
+  std::optional<Encoding> encoding = {};
 };
 
 int64_t NumRows(const Constant& constant);
@@ -45,6 +48,7 @@ class ConstantStore {
  public:
   ConstantId Add(Constant constant);
   const Constant& operator[](ConstantId id) const;
+  void SetEncoding(ConstantId id, Encoding encoding);
   size_t size() const { return constants_.size(); }
 
  private:

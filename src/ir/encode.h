@@ -1,0 +1,51 @@
+// What rounding to an encoding means: the one scalar definition. Used by the
+// interpreter, by lowerings (which write the codes of weights) and, as their
+// reference, by kernels. Choosing encodings is quant's business.
+//
+// All in f32, rint = half to even, as ExecuTorch's quantize_per_tensor and
+// quantize_per_channel do:
+//   code  = clamp(rint(x / scale) + zero_point, least, most)
+//   value = (code - zero_point) * scale
+// where unsigned codes go from 0 to 2^bits - 1 and signed ones from
+// -(2^(bits-1) - 1) to 2^(bits-1) - 1 (symmetric: the lowest is not used).
+// With blocks, scale = block_scale * scales[axis index]. NaN becomes the zero
+// point.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "ir/types.h"
+
+namespace hexllm::ir {
+
+// The smallest and largest code.
+struct CodeRange {
+  int32_t least = 0;
+  int32_t most = 0;
+};
+
+// True for the encodings that have codes: not kF16 nor block types.
+bool HasCodes(const Encoding& encoding);
+// HasCodes encodings only (checked).
+CodeRange CodesOf(const Encoding& encoding);
+// Scale and zero point as one: of a per-tensor encoding.
+int32_t EncodeOne(const Encoding& encoding, float value);
+float DecodeOne(const Encoding& encoding, int32_t code);
+
+// The codes of row `row` (along axis 0) of a tensor whose encoding has axis 0
+// or none. values.size() == codes.size().
+void EncodeRow(const Encoding& encoding, int64_t row,
+               std::span<const float> values, std::span<int32_t> codes);
+
+// Rounds the elements of a tensor of `shape`, in place, to what codes can stand
+// for (kF16: to half precision). Block types: rows are rounded as
+// base/quantize.h does.
+void RoundToEncoding(const Encoding& encoding, const Shape& shape,
+                     std::span<float> values);
+
+// The code of a bias: clamp(rint(bias / scale)) to int32, in double, where
+// scale = x.scale * w.scale is the accumulator's.
+int32_t EncodeBias(float bias, double scale);
+
+}  // namespace hexllm::ir
