@@ -49,6 +49,25 @@ std::string AttrsText(const Attrs& attrs) {
   return fmt::format(" {{{}}}", fmt::join(parts, ", "));
 }
 
+// "encoding %1 u16 scales=[0.01] zero_points=[32768]": what is not said is as
+// in a default-made Encoding.
+std::string EncodingText(const std::string& ref, const Encoding& encoding) {
+  std::string out =
+      fmt::format("encoding {} {}", ref, DTypeName(encoding.dtype));
+  if (encoding.bits != 0) out += fmt::format(" bits={}", encoding.bits);
+  if (encoding.axis != -1) out += fmt::format(" axis={}", encoding.axis);
+  if (encoding.block != 0) out += fmt::format(" block={}", encoding.block);
+  if (!encoding.scales.empty())
+    out += fmt::format(" scales=[{}]", fmt::join(encoding.scales, ","));
+  if (!encoding.zero_points.empty())
+    out +=
+        fmt::format(" zero_points=[{}]", fmt::join(encoding.zero_points, ","));
+  if (!encoding.block_scales.empty())
+    out += fmt::format(" block_scales=[{}]",
+                       fmt::join(encoding.block_scales, ","));
+  return out + "\n";
+}
+
 // Values are numbered in the order of their definition, constants left out, so
 // that equal graphs print equally.
 class GraphPrinter {
@@ -60,10 +79,6 @@ class GraphPrinter {
     out_ = fmt::format("graph {} kind={} T={} C={} {{\n", graph_.name,
                        GraphKindName(graph_.kind), graph_.step_tokens,
                        graph_.context_tokens);
-    for (size_t i = 0; i < graph_.values.size(); ++i) {
-      if (graph_.values[i].constant.valid())
-        PrintEncoding({static_cast<int32_t>(i)});
-    }
     for (const GraphIo& io : graph_.inputs) PrintInput(io);
     for (const Node& node : graph_.nodes) PrintNode(node);
     for (const GraphIo& io : graph_.outputs) {
@@ -108,12 +123,7 @@ class GraphPrinter {
 
   void PrintEncoding(ValueId id) {
     const auto& encoding = graph_[id].encoding;
-    if (!encoding) return;
-    out_ += fmt::format(
-        "  encoding {} axis={} block={} scales=[{}] zero_points=[{}]\n",
-        Ref(id), encoding->axis, encoding->block,
-        fmt::join(encoding->scales, ","),
-        fmt::join(encoding->zero_points, ","));
+    if (encoding) out_ += "  " + EncodingText(Ref(id), *encoding);
   }
 
   const Graph& graph_;
@@ -130,6 +140,8 @@ std::string Print(const Module& module) {
     const Constant& constant = module.constants[{static_cast<int32_t>(i)}];
     out += fmt::format("const @w{} {} : {}\n", i, QuotedText(constant.name),
                        TypeToString(constant.type));
+    if (constant.encoding)
+      out += EncodingText(fmt::format("@w{}", i), *constant.encoding);
   }
   for (const Graph& graph : module.graphs) out += GraphPrinter(graph).Run();
   return out;

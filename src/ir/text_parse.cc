@@ -104,6 +104,40 @@ Result<T> ParseField(LineLexer& line, std::string_view name) {
   return line.Number<T>();
 }
 
+// `name=` and a list, if it comes next.
+template <typename T>
+Status ParseOptionalList(LineLexer& line, std::string_view name,
+                         std::vector<T>& list) {
+  if (!line.Take(std::string(name) + "=")) return OkStatus();
+  HX_ASSIGN_OR_RETURN(list, line.NumberList<T>());
+  return OkStatus();
+}
+
+// `name=` and a number, if it comes next.
+Status ParseOptionalField(LineLexer& line, std::string_view name,
+                          int32_t& value) {
+  if (!line.Take(std::string(name) + "=")) return OkStatus();
+  HX_ASSIGN_OR_RETURN(value, line.Number<int32_t>());
+  return OkStatus();
+}
+
+// What stands behind the reference of an encoding line.
+Result<Encoding> ParseEncoding(LineLexer& line) {
+  HX_ASSIGN_OR_RETURN(const std::string_view word, line.Word());
+  const auto dtype = FindDTypeByName(word);
+  if (!dtype) return Bad(fmt::format("no type {}", Quoted(word)));
+  Encoding encoding{.dtype = *dtype};
+  HX_RETURN_IF_ERROR(ParseOptionalField(line, "bits", encoding.bits));
+  HX_RETURN_IF_ERROR(ParseOptionalField(line, "axis", encoding.axis));
+  HX_RETURN_IF_ERROR(ParseOptionalField(line, "block", encoding.block));
+  HX_RETURN_IF_ERROR(ParseOptionalList(line, "scales", encoding.scales));
+  HX_RETURN_IF_ERROR(
+      ParseOptionalList(line, "zero_points", encoding.zero_points));
+  HX_RETURN_IF_ERROR(
+      ParseOptionalList(line, "block_scales", encoding.block_scales));
+  return encoding;
+}
+
 // The module under construction, fed line by line.
 class Parser {
  public:
@@ -127,7 +161,8 @@ class Parser {
   Status ModuleLine(LineLexer& line) {
     if (line.Take("const ")) return ConstLine(line);
     if (line.Take("graph ")) return GraphHeader(line);
-    return line.Unexpected("'const' or 'graph'");
+    if (line.Take("encoding ")) return ConstantEncodingLine(line);
+    return line.Unexpected("'const', 'encoding' or 'graph'");
   }
 
   Status GraphLine(LineLexer& line) {
@@ -235,16 +270,21 @@ class Parser {
   }
 
   Status EncodingLine(LineLexer& line) {
+    if (line.Sees("@"))
+      return Bad("the encoding of a constant belongs behind its 'const'");
     HX_ASSIGN_OR_RETURN(const ValueId id, Reference(line));
-    Encoding encoding;
-    HX_ASSIGN_OR_RETURN(encoding.axis, ParseField<int32_t>(line, "axis"));
-    HX_ASSIGN_OR_RETURN(encoding.block, ParseField<int32_t>(line, "block"));
-    HX_RETURN_IF_ERROR(line.Expect("scales="));
-    HX_ASSIGN_OR_RETURN(encoding.scales, line.NumberList<float>());
-    HX_RETURN_IF_ERROR(line.Expect("zero_points="));
-    HX_ASSIGN_OR_RETURN(encoding.zero_points, line.NumberList<int32_t>());
     if (graph()[id].encoding) return Bad("a second encoding of one value");
-    graph()[id].encoding = std::move(encoding);
+    HX_ASSIGN_OR_RETURN(graph()[id].encoding, ParseEncoding(line));
+    return OkStatus();
+  }
+
+  Status ConstantEncodingLine(LineLexer& line) {
+    HX_RETURN_IF_ERROR(line.Expect("@"));
+    HX_ASSIGN_OR_RETURN(const ConstantId id, ConstantLabel(line));
+    if (module_.constants[id].encoding)
+      return Bad("a second encoding of one constant");
+    HX_ASSIGN_OR_RETURN(Encoding encoding, ParseEncoding(line));
+    module_.constants.SetEncoding(id, std::move(encoding));
     return OkStatus();
   }
 
@@ -280,15 +320,19 @@ class Parser {
     return at->second;
   }
 
-  Result<ValueId> ConstantReference(LineLexer& line) {
+  // The constant whose label comes next.
+  Result<ConstantId> ConstantLabel(LineLexer& line) {
     HX_ASSIGN_OR_RETURN(const std::string_view label, line.Word());
     const auto at = constants_.find(label);
     if (at == constants_.end())
       return Bad("no constant @" + std::string(label));
-    const auto [value, is_new] = constant_values_.try_emplace(at->second);
-    if (is_new)
-      value->second =
-          graph().AddConstant(at->second, module_.constants[at->second]);
+    return at->second;
+  }
+
+  Result<ValueId> ConstantReference(LineLexer& line) {
+    HX_ASSIGN_OR_RETURN(const ConstantId id, ConstantLabel(line));
+    const auto [value, is_new] = constant_values_.try_emplace(id);
+    if (is_new) value->second = graph().AddConstant(id, module_.constants[id]);
     return value->second;
   }
 

@@ -75,25 +75,46 @@ TEST(TextTest, NamesOfAnyBytes) {
   EXPECT_EQ(again.graphs[0].outputs[0].role.name, hostile);
 }
 
+constexpr std::string_view kEncoded =
+    R"(const @w0 "model.norm.weight" : bf16[4]
+encoding @w0 u16 scales=[2e-30] zero_points=[7]
+const @w1 "lm_head.weight" : f16[3,4]
+encoding @w1 i8 bits=4 axis=0 block=2 scales=[1,0.1,3] block_scales=[1,2,3,4,5,16]
+const @w2 "lm_head.bias" : f32[3]
+encoding @w2 i32 axis=0 scales=[1,2,3]
+graph kv kind=kv T=1 C=8 {
+  in %0 hidden_in : f32[1,4]
+  encoding %0 u8 bits=7 scales=[0.1] zero_points=[3]
+  %1 = rms_norm(%0, @w0) {eps=1e-05, weight_offset=0} "model.norm" : f32[1,4]
+  encoding %1 f16
+  %2 = linear(%1, @w1, @w2) "lm_head" : f32[1,3]
+  encoding %2 i16 axis=1 scales=[1,2,3]
+  out %2 logits
+}
+)";
+
 TEST(TextTest, EncodingsRoundTrip) {
-  Module module = MustParse(kSmall);
-  Graph& graph = module.graphs[0];
-  graph[graph.inputs[0].value].encoding =
-      Encoding{.scales = {0.1f}, .zero_points = {-3}};
-  graph[graph.nodes[1].output].encoding =
-      Encoding{.axis = 1, .scales = {1, 2e-30f, 3}};
-  graph[graph.nodes[1].inputs[1]].encoding =
-      Encoding{.axis = 0, .block = 2, .scales = {1, 2, 3, 4, 5, 6}};
-  const std::string text = Print(module);
-  const Module again = MustParse(text);
-  EXPECT_EQ(Print(again), text);
-  const Graph& parsed = again.graphs[0];
-  EXPECT_EQ(parsed[parsed.inputs[0].value].encoding,
-            graph[graph.inputs[0].value].encoding);
-  EXPECT_EQ(parsed[parsed.nodes[1].output].encoding,
-            graph[graph.nodes[1].output].encoding);
-  EXPECT_EQ(parsed[parsed.nodes[1].inputs[1]].encoding,
-            graph[graph.nodes[1].inputs[1]].encoding);
+  const Module module = MustParse(kEncoded);
+  EXPECT_EQ(Print(module), kEncoded);
+  EXPECT_EQ(module.constants[{0}].encoding,
+            (Encoding{.scales = {2e-30f}, .zero_points = {7}}));
+  EXPECT_EQ(module.constants[{1}].encoding,
+            (Encoding{.dtype = DType::kI8,
+                      .bits = 4,
+                      .axis = 0,
+                      .block = 2,
+                      .scales = {1, 0.1f, 3},
+                      .block_scales = {1, 2, 3, 4, 5, 16}}));
+  const Graph& graph = module.graphs[0];
+  EXPECT_EQ(graph[graph.inputs[0].value].encoding,
+            (Encoding{.dtype = DType::kU8,
+                      .bits = 7,
+                      .scales = {0.1f},
+                      .zero_points = {3}}));
+  EXPECT_EQ(graph[graph.nodes[0].output].encoding,
+            (Encoding{.dtype = DType::kF16}));
+  EXPECT_EQ(graph[graph.nodes[1].output].encoding,
+            (Encoding{.dtype = DType::kI16, .axis = 1, .scales = {1, 2, 3}}));
 }
 
 TEST(TextTest, AttributesKeepTheirBits) {
@@ -120,7 +141,7 @@ struct BadText {
 
 const BadText kBadTexts[] = {
     {"const @w0", "cnst @w0",
-     "line 1: expected 'const' or 'graph', found 'cnst @w0"},
+     "line 1: expected 'const', 'encoding' or 'graph', found 'cnst @w0"},
     {"bf16[4]", "bf17[4]", "line 1: no type 'bf17'"},
     {"bf16[4]", "bf16[4", "line 1: expected ']', found the end of the line"},
     {"bf16[4]", "bf16[-4]", "line 1: bad shape bf16[-4]"},
@@ -170,11 +191,28 @@ const BadText kBadTexts[] = {
      "line 8: graph 'kv': output 0: value 0 is no node's output"},
     {"logits", "mask[0]",
      "line 8: graph 'kv': mask[0]: an input's role on an output"},
-    {"out %2", "encoding %2 axis=0 block=0 scales=[] zero_points=[]\n  out %2",
+    {"out %2", "encoding %2 u16 axis=0\n  out %2",
      "value 4: encoding: expected 1 scales"},
-    {"out %2",
-     "encoding %2 axis=0 block=0 scales=[1e99] zero_points=[]\n  out %2",
+    {"out %2", "encoding %2 u16 scales=[1e99]\n  out %2",
      "line 7: expected a number"},
+    {"out %2", "encoding %2 u17\n  out %2", "line 7: no type 'u17'"},
+    {"out %2", "encoding %2\n  out %2", "line 7: expected a word"},
+    {"out %2", "encoding %2 u16 scales=[1] bits=4\n  out %2",
+     "line 7: expected the end of the line, found 'bits=4'"},
+    {"out %2", "encoding %2 f16\n  encoding %2 f16\n  out %2",
+     "line 8: a second encoding of one value"},
+    {"out %2", "encoding @w1 f16\n  out %2",
+     "line 7: the encoding of a constant belongs behind its 'const'"},
+    {"graph kv", "encoding @w2 f16\ngraph kv", "line 3: no constant @w2"},
+    {"graph kv", "encoding @w1 f16\nencoding @w1 f16\ngraph kv",
+     "line 4: a second encoding of one constant"},
+    {"graph kv", "encoding %1 f16\ngraph kv", "line 3: expected '@'"},
+    {"graph kv",
+     "encoding @w1 i8 axis=0 block=2 scales=[1,1,1] "
+     "block_scales=[1,1,1,1,1,256]\ngraph kv",
+     "line 3: expected a number, found '256]'"},
+    {"graph kv", "encoding @w1 i8 scales=[1,1]\ngraph kv",
+     "constant 1 'lm_head.weight': encoding: expected 1 scales, found 2"},
     {"out %2", "what %2",
      "line 7: expected 'in', 'out', 'encoding', '%' or '}'"},
     {"}\n", "",

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "base/bytes.h"
 #include "base/dequantize.h"
 #include "base/quote.h"
 #include "ir/axes.h"
+#include "ir/check_encoding.h"
 #include "ir/roles.h"
 
 namespace hexllm::ir {
@@ -23,50 +23,9 @@ bool InRange(int32_t index, size_t size) {
   return index >= 0 && static_cast<size_t>(index) < size;
 }
 
-Status CheckEncoding(const Encoding& encoding, const TensorType& type) {
-  const auto rank = static_cast<int32_t>(type.shape.size());
-  if (encoding.axis < -1 || encoding.axis >= rank)
-    return Bad(fmt::format("encoding: no axis {}", encoding.axis));
-  if (encoding.block < 0)
-    return Bad(fmt::format("encoding: negative block {}", encoding.block));
-  size_t wanted = 1;
-  if (encoding.axis >= 0)
-    wanted =
-        static_cast<size_t>(type.shape[static_cast<size_t>(encoding.axis)]);
-  if (encoding.block > 0) {
-    if (encoding.axis < 0 || encoding.axis == rank - 1 ||
-        type.shape.back() % encoding.block != 0) {
-      return Bad(
-          fmt::format("encoding: blocks of {} do not divide the last axis of "
-                      "{} along axis {}",
-                      encoding.block, TypeToString(type), encoding.axis));
-    }
-    const auto blocks =
-        static_cast<uint64_t>(type.shape.back() / encoding.block);
-    const auto product = CheckedMul(wanted, blocks);
-    if (!product) return Bad("encoding: too many blocks");
-    wanted = *product;
-  }
-  if (encoding.scales.size() != wanted) {
-    return Bad(fmt::format("encoding: expected {} scales, found {}", wanted,
-                           encoding.scales.size()));
-  }
-  if (!encoding.zero_points.empty() && encoding.zero_points.size() != wanted) {
-    return Bad(fmt::format("encoding: expected {} zero points, found {}",
-                           wanted, encoding.zero_points.size()));
-  }
-  const auto is_good = [](float scale) {
-    return std::isfinite(scale) && scale > 0;
-  };
-  if (!std::all_of(encoding.scales.begin(), encoding.scales.end(), is_good)) {
-    return Bad("encoding: a scale is not a positive finite number");
-  }
-  return OkStatus();
-}
-
 // A row is what DequantizeRow takes: whole blocks. Also keeps the sums of
 // RowBytes from overflowing.
-Status CheckConstant(const Constant& constant) {
+Status CheckStorage(const Constant& constant) {
   const TensorType& type = constant.type;
   if (!IsFloatLike(type.dtype)) {
     return Bad(fmt::format("expected a float-like type, found {}",
@@ -101,6 +60,22 @@ Status CheckConstant(const Constant& constant) {
       return Bad(fmt::format("row {} is not among the {} stored", row, stored));
   }
   return OkStatus();
+}
+
+Status CheckConstant(const Constant& constant) {
+  HX_RETURN_IF_ERROR(CheckStorage(constant));
+  if (!constant.encoding) return OkStatus();
+  return CheckEncoding(*constant.encoding, constant.type);
+}
+
+// What an encoded constant may be used for: codes of 32 bits are those of
+// biases, block types those of weights.
+bool MayRead(const Node& node, size_t input, const Encoding& encoding) {
+  const bool linear = node.op == OpKind::kLinear;
+  const bool linear_add = node.op == OpKind::kLinearAdd;
+  if (IsBlockType(encoding.dtype)) return (linear || linear_add) && input == 1;
+  if (encoding.dtype != DType::kI32) return true;
+  return (linear && input == 2) || (linear_add && input == 3);
 }
 
 bool IsGraphName(std::string_view name) {
@@ -214,6 +189,7 @@ class GraphVerifier {
         return Bad(fmt::format("input {}: value {} is used before it is made",
                                i, id.index));
       types.push_back(&graph_.type(id));
+      HX_RETURN_IF_ERROR(CheckUse(node, i));
     }
     const Value& output = graph_[node.output];
     if (IsMade(node.output) ||
@@ -232,6 +208,15 @@ class GraphVerifier {
     return OkStatus();
   }
 
+  Status CheckUse(const Node& node, size_t input) const {
+    const ConstantId id = graph_[node.inputs[input]].constant;
+    if (!id.valid()) return OkStatus();
+    const auto& encoding = module_.constants[id].encoding;
+    if (!encoding || MayRead(node, input, *encoding)) return OkStatus();
+    return Bad(fmt::format("input {}: not for a constant encoded as {}", input,
+                           DTypeName(encoding->dtype)));
+  }
+
   Status CheckValues() const {
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       const Value& value = graph_.values[i];
@@ -240,11 +225,26 @@ class GraphVerifier {
             "value {}: dead id, neither input, constant nor output of a node",
             i));
       if (!value.encoding) continue;
-      Status status = CheckEncoding(*value.encoding, value.type);
+      Status status = CheckValueEncoding(value);
       if (!status.ok())
         return std::move(status).error().With(fmt::format("value {}", i));
     }
     return OkStatus();
+  }
+
+  Status CheckValueEncoding(const Value& value) const {
+    if (value.constant.valid())
+      return Bad("encoding: a constant's stands with the constant");
+    if (value.type.dtype != DType::kF32) {
+      return Bad("encoding: expected a value of f32, found " +
+                 TypeToString(value.type));
+    }
+    const Encoding& encoding = *value.encoding;
+    if (IsBlockType(encoding.dtype) || encoding.dtype == DType::kI32) {
+      return Bad(fmt::format("encoding: {} is for constants",
+                             DTypeName(encoding.dtype)));
+    }
+    return CheckEncoding(encoding, value.type);
   }
 
   Status CheckOutputs() const {

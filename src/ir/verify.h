@@ -14,7 +14,9 @@ namespace hexllm::ir {
 //   types are what the op says (ir/ops.h);
 // - outputs are outputs of nodes;
 // - roles occur once and have the shapes of base/graph_role.h (ir/roles.h);
-// - encodings have the sizes that their axis and block ask for;
+// - encodings are sound (ir/check_encoding.h); those of constants stand with
+//   the constant, not with its value; i32 and block types are for constants:
+//   biases and weights of linear;
 // - constants have the storage that their type asks for.
 // kBadInput naming graph, node and value: whether that is the user's fault
 // (parsed text) or ours (after a pass) is for the caller to say. The form that

@@ -263,11 +263,12 @@ std::vector<Defect> ConstantDefects() {
   };
 }
 
+// On the value of the mask, f32[2,5].
 std::vector<Defect> EncodingDefects() {
   const auto with = [](Encoding encoding) {
     return [encoding](Module&, Graph& g) {
       ValueOf(g, {RoleKind::kMask}).encoding = encoding;
-    };  // [2,5]
+    };
   };
   return {
       {"EncodingAxis", with({.axis = 2, .scales = {1}}), "no axis 2"},
@@ -278,18 +279,96 @@ std::vector<Defect> EncodingDefects() {
       {"EncodingZeroPoints",
        with({.axis = 0, .scales = {1, 1}, .zero_points = {3}}),
        "expected 2 zero points, found 1"},
-      {"EncodingBlock", with({.axis = 0, .block = 2, .scales = {1, 1}}),
-       "blocks of 2 do not divide"},
-      {"EncodingBlockAxis", with({.axis = 1, .block = 5, .scales = {1, 1}}),
-       "blocks of 5"},
-      {"EncodingBlockCount", with({.axis = 0, .block = 1, .scales = {1, 1}}),
-       "expected 10 scales, found 2"},
-      {"EncodingBlockNegative",
-       with({.axis = 0, .block = -1, .scales = {1, 1}}), "negative block -1"},
+      {"EncodingZeroPointHigh",
+       with({.dtype = DType::kU8, .scales = {1}, .zero_points = {256}}),
+       "expected zero points within 0 .. 255, found 256"},
+      {"EncodingZeroPointLow",
+       with({.dtype = DType::kI8, .scales = {1}, .zero_points = {-128}}),
+       "expected zero points within -127 .. 127, found -128"},
       {"EncodingScaleZero", with({.scales = {0}}),
        "not a positive finite number"},
       {"EncodingScaleNan", with({.scales = {std::nanf("")}}),
        "not a positive finite number"},
+      {"EncodingType", with({.dtype = DType::kF32, .scales = {1}}),
+       "no codes of type f32"},
+      {"EncodingBlockType", with({.dtype = DType::kQ8_0}),
+       "q8_0 is for constants"},
+      {"EncodingI32", with({.dtype = DType::kI32, .scales = {1}}),
+       "i32 is for constants"},
+      {"EncodingBits", with({.bits = 17, .scales = {1}}),
+       "expected 0 or 2 to 16 bits of u16, found 17"},
+      {"EncodingOneBit", with({.bits = 1, .scales = {1}}), "found 1"},
+      {"EncodingHalf", with({.dtype = DType::kF16, .scales = {1}}),
+       "f16 has no bits, axis"},
+      {"EncodingOfTokens",
+       [](Module&, Graph& g) {
+         ValueOf(g, {RoleKind::kToken}).encoding = Encoding{.scales = {1}};
+       },
+       "expected a value of f32, found i32[2]"},
+      {"EncodingOfConstantValue",
+       [](Module&, Graph& g) {
+         g[g.nodes[0].inputs[1]].encoding = Encoding{.scales = {1}};
+       },
+       "a constant's stands with the constant"},
+  };
+}
+
+std::vector<Defect> BlockDefects() {
+  const auto with = [](Encoding encoding) {
+    encoding.dtype = DType::kI8;
+    return [encoding](Module&, Graph& g) {
+      ValueOf(g, {RoleKind::kMask}).encoding = encoding;
+    };
+  };
+  return {
+      {"Block", with({.axis = 0, .block = 2, .scales = {1, 1}}),
+       "blocks of 2 do not divide"},
+      {"BlockAxis", with({.axis = 1, .block = 5, .scales = {1, 1, 1, 1, 1}}),
+       "blocks of 5"},
+      {"BlockOfTensor", with({.block = 5, .scales = {1}}), "along axis -1"},
+      {"BlockCount",
+       with({.axis = 0, .block = 5, .scales = {1, 1}, .block_scales = {1}}),
+       "expected 2 x 1 block scales, found 1"},
+      {"BlockNegative", with({.axis = 0, .block = -1, .scales = {1, 1}}),
+       "negative block -1"},
+      {"BlockScaleZero",
+       with({.axis = 0, .block = 5, .scales = {1, 1}, .block_scales = {1, 0}}),
+       "a block scale is not within 1 .. 16"},
+      {"BlockScaleHigh",
+       with({.axis = 0, .block = 5, .scales = {1, 1}, .block_scales = {1, 17}}),
+       "a block scale is not within 1 .. 16"},
+      {"BlockZeroPoint",
+       with({.axis = 0,
+             .block = 5,
+             .scales = {1, 1},
+             .zero_points = {0, 0},
+             .block_scales = {1, 1}}),
+       "blocks have no zero points"},
+      {"BlockScalesAlone", with({.scales = {1}, .block_scales = {1}}),
+       "block scales without blocks"},
+  };
+}
+
+// On the constant of a node: 0 = the embedding, 1 = a norm.
+std::vector<Defect> ConstantEncodingDefects() {
+  const auto with = [](size_t node, Encoding encoding) {
+    return [=](Module& m, Graph& g) {
+      m.constants.SetEncoding(g[g.nodes[node].inputs[1]].constant, encoding);
+    };
+  };
+  return {
+      {"Scales", with(0, {.dtype = DType::kI8, .axis = 0, .scales = {1}}),
+       "'model.embed_tokens.weight': encoding: expected 11 scales, found 1"},
+      {"TypeOfBlocks", with(0, {.dtype = DType::kQ4_0}),
+       "no codes of type q4_0"},
+      {"VectorOfBlocks", with(1, {.dtype = DType::kQ8_0}),
+       "q8_0 expected rows of whole blocks, found f32[32]"},
+      {"TableOfBlocks", with(0, {.dtype = DType::kQ8_0}),
+       "input 1: not for a constant encoded as q8_0"},
+      {"BlocksWithScale", with(0, {.dtype = DType::kQ8_0, .scales = {1}}),
+       "q8_0 has no bits, axis"},
+      {"NormOfI32", with(1, {.dtype = DType::kI32, .scales = {1}}),
+       "input 1: not for a constant encoded as i32"},
   };
 }
 
@@ -309,15 +388,37 @@ INSTANTIATE_TEST_SUITE_P(Constants, VerifyTest,
                          ::testing::ValuesIn(ConstantDefects()), CaseName);
 INSTANTIATE_TEST_SUITE_P(Encodings, VerifyTest,
                          ::testing::ValuesIn(EncodingDefects()), CaseName);
+INSTANTIATE_TEST_SUITE_P(Blocks, VerifyTest,
+                         ::testing::ValuesIn(BlockDefects()), CaseName);
+INSTANTIATE_TEST_SUITE_P(ConstantEncodings, VerifyTest,
+                         ::testing::ValuesIn(ConstantEncodingDefects()),
+                         CaseName);
 
 TEST(VerifyGoodTest, EncodingsOfEachKind) {
   Module module = MakeTinyDecoder(2, 5);
   Graph& graph = module.graphs[0];
   for (const Encoding& encoding :
        {Encoding{.scales = {0.5f}, .zero_points = {7}},
-        Encoding{.axis = 1, .scales = {1, 2, 3, 4, 5}},
-        Encoding{.axis = 0, .block = 5, .scales = {1, 2}}}) {
+        Encoding{.bits = 8, .axis = 1, .scales = {1, 2, 3, 4, 5}},
+        Encoding{.dtype = DType::kF16},
+        Encoding{.dtype = DType::kI8,
+        .bits = 4,
+        .axis = 0,
+        .block = 5,
+        .scales = {1, 2},
+        .block_scales = {1, 16}}}) {
     ValueOf(graph, {RoleKind::kMask}).encoding = encoding;
+    const Status status = Verify(module);
+    EXPECT_TRUE(status.ok()) << status.error().message;
+  }
+}
+
+TEST(VerifyGoodTest, BlockTypesOfWeights) {
+  for (const DType dtype : {DType::kQ4_1, DType::kQ8_0}) {
+    Module module = MakeTinyDecoder(2, 5);
+    Graph& graph = module.graphs[0];
+    const ValueId weight = FirstNode(graph, OpKind::kLinear).inputs[1];
+    module.constants.SetEncoding(graph[weight].constant, {.dtype = dtype});
     const Status status = Verify(module);
     EXPECT_TRUE(status.ok()) << status.error().message;
   }
