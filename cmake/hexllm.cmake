@@ -101,3 +101,19 @@ function(hexllm_flatbuffers target schema)
   endif()
   target_include_directories(${target} SYSTEM ${scope} ${CMAKE_BINARY_DIR}/generated)
 endfunction()
+
+# hexllm_recipes(TARGET): compiles src/quant/recipes/*.json and their schema into TARGET as a table.
+function(hexllm_recipes target)
+  set(dir ${CMAKE_SOURCE_DIR}/src/quant/recipes)
+  set(schema ${CMAKE_SOURCE_DIR}/src/quant/recipe.schema.json)
+  set(script ${CMAKE_SOURCE_DIR}/cmake/embed_recipes.cmake)
+  set(out ${CMAKE_BINARY_DIR}/generated/quant/recipes.cc)
+  file(GLOB recipes CONFIGURE_DEPENDS ${dir}/*.json)
+  add_custom_command(
+    OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DDIR=${dir} -DSCHEMA=${schema} -DOUT=${out} -P ${script}
+    DEPENDS ${recipes} ${schema} ${script}
+    COMMENT "Embedding recipes"
+    VERBATIM)
+  target_sources(${target} PRIVATE ${out})
+endfunction()

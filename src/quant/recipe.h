@@ -60,7 +60,7 @@ struct Rule {
   std::vector<std::string> ops;  // "linear"; empty = all ops
 
   // What is set replaces the setting; at least one is.
-  const Scheme* scheme = nullptr;  // null = not set
+  std::optional<const Scheme*> scheme;
   std::optional<int> block;
   std::optional<WeightGranularity> granularity;
   std::optional<WeightObserverKind> weight_observer;
@@ -105,7 +105,7 @@ struct BuiltinRecipe {
   std::string_view name;
   std::string_view json;
 };
-// Schemes first, then models. Lives as long as the program.
+// In order of name. Lives as long as the program.
 std::span<const BuiltinRecipe> BuiltinRecipes();
 
 // The built-in recipe of that name, or the recipe in that file (a name with a

@@ -1,0 +1,17 @@
+# Run at build time: writes OUT, the C++ table of the recipes in DIR and the text of SCHEMA.
+#   cmake -DDIR=src/quant/recipes -DSCHEMA=src/quant/recipe.schema.json -DOUT=recipes.cc -P embed_recipes.cmake
+file(GLOB paths ${DIR}/*.json)
+list(SORT paths)
+set(text "// Made by cmake/embed_recipes.cmake.\n#include \"quant/recipe.h\"\n\nnamespace hexllm::quant {\nnamespace {\n\n")
+string(APPEND text "constexpr BuiltinRecipe kRecipes[] = {\n")
+foreach(path IN LISTS paths)
+  get_filename_component(name "${path}" NAME)
+  string(REGEX REPLACE "\\.json$" "" name "${name}")
+  file(READ "${path}" json)
+  string(APPEND text "    {\"${name}\", R\"json(${json})json\"},\n")
+endforeach()
+file(READ "${SCHEMA}" schema)
+string(APPEND text "};\n\nconstexpr std::string_view kSchema = R\"json(${schema})json\";\n\n}  // namespace\n\n")
+string(APPEND text "std::span<const BuiltinRecipe> BuiltinRecipes() { return kRecipes; }\n")
+string(APPEND text "std::string_view RecipeSchema() { return kSchema; }\n\n}  // namespace hexllm::quant\n")
+file(WRITE "${OUT}" "${text}")

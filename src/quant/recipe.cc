@@ -1,0 +1,89 @@
+#include "quant/recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/mapped_file.h"
+#include "base/near_name.h"
+#include "base/quote.h"
+#include "quant/recipe_fields.h"
+
+namespace hexllm::quant {
+namespace {
+
+constexpr size_t kMaxFileBytes = 256 << 10;
+
+Json WriteDefaults(const LayerSettings& settings) {
+  Json json = Json::object();
+  const Status walked = ForEachField([&](const auto& field) {
+    json[std::string(field.key)] = field.write(settings.*field.setting);
+    return OkStatus();
+  });
+  HX_CHECK(walked.ok());
+  return json;
+}
+
+Json WriteRule(const Rule& rule) {
+  Json json = Json::object();
+  if (!rule.names.empty()) json["names"] = rule.names;
+  if (!rule.ops.empty()) json["ops"] = rule.ops;
+  const Status walked = ForEachField([&](const auto& field) {
+    const auto& value = rule.*field.rule;
+    if (value) json[std::string(field.key)] = field.write(*value);
+    return OkStatus();
+  });
+  HX_CHECK(walked.ok());
+  return json;
+}
+
+bool IsFileName(std::string_view name) {
+  return name.ends_with(".json") || name.find('/') != std::string_view::npos;
+}
+
+Result<Recipe> LoadRecipe(const std::string& path) {
+  HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  if (file.bytes().size() > kMaxFileBytes) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("{}: expected a recipe of at most {} bytes, "
+                             "found {}",
+                             path, kMaxFileBytes, file.bytes().size())};
+  }
+  auto json = ParseJson(AsText(file.bytes()));
+  if (!json.ok()) return std::move(json).error().With(path);
+  return ParseRecipe(*json, path);
+}
+
+}  // namespace
+
+std::string RecipeToJson(const Recipe& recipe) {
+  Json json = {{"name", recipe.name},
+               {"description", recipe.description},
+               {"defaults", WriteDefaults(recipe.defaults)},
+               {"kv_bits", recipe.kv_bits},
+               {"kv_outlier_db", recipe.kv_outlier_db},
+               {"rules", Json::array()}};
+  for (const Rule& rule : recipe.rules)
+    json["rules"].push_back(WriteRule(rule));
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Recipe> FindRecipe(const std::string& name_or_file) {
+  if (IsFileName(name_or_file)) return LoadRecipe(name_or_file);
+  std::vector<std::string_view> names;
+  for (const BuiltinRecipe& recipe : BuiltinRecipes()) {
+    if (recipe.name != name_or_file) {
+      names.push_back(recipe.name);
+      continue;
+    }
+    HX_ASSIGN_OR_RETURN(const Json json, ParseJson(recipe.json));
+    return ParseRecipe(json, fmt::format("recipe {}", recipe.name));
+  }
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("unknown recipe {}; {} (a file's name ends in .json "
+                  "or holds a '/')",
+                  Quoted(name_or_file), SuggestNames(name_or_file, names))};
+}
+
+}  // namespace hexllm::quant
