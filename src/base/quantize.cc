@@ -2,30 +2,21 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 
 #include "base/check.h"
+#include "base/float4.h"
 #include "base/half.h"
 
 namespace hexllm {
 namespace {
 
-// Loops below run over fixed numbers of lanes, so that compilers vectorize them
-// without being allowed to reorder sums.
 constexpr size_t kBlock = 32;
-constexpr size_t kLanes = 8;
+constexpr size_t kLanes = 4;
 using Block = std::array<float, kBlock>;
 
 constexpr float kMaxHalf = 65504.0f;
-
-// To the nearest integer, half to even, for magnitudes up to 2^22: the sum has
-// no bits left for a fraction.
-float RoundEven(float x) {
-  constexpr float kShift = 0x1.8p23f;
-  return (x + kShift) - kShift;
-}
 
 float RoundToHalf(float x) {
   return F16ToF32(F32ToF16(std::clamp(x, -kMaxHalf, kMaxHalf)));
@@ -36,18 +27,35 @@ void StoreHalf(float value, std::byte* at) {
   std::memcpy(at, &bits, sizeof(bits));
 }
 
+struct Extremes {
+  float low;
+  float high;
+};
+
+Extremes FindExtremes(const float* x) {
+  Float4 low = Load4(x);
+  Float4 high = low;
+  for (size_t i = kLanes; i < kBlock; i += kLanes) {
+    low = Min4(Load4(x + i), low);
+    high = Max4(Load4(x + i), high);
+  }
+  return {std::min({low[0], low[1], low[2], low[3]}),
+          std::max({high[0], high[1], high[2], high[3]})};
+}
+
 // { f16 d; i8 qs[32] }: d * q.
 void QuantizeQ8_0(const float* x, std::byte* out) {
-  float amax = 0;
-  for (size_t i = 0; i < kBlock; ++i) amax = std::max(amax, std::abs(x[i]));
-  const float d = RoundToHalf(amax / 127.0f);
+  const Extremes extremes = FindExtremes(x);
+  const float d = RoundToHalf(std::max(-extremes.low, extremes.high) / 127.0f);
   StoreHalf(d, out);
-  for (size_t i = 0; i < kBlock; ++i) {
-    const float scaled = d == 0 ? 0.0f : x[i] / d;
-    const float clamped = std::min(std::max(-127.0f, scaled), 127.0f);
-    out[2 + i] =
-        static_cast<std::byte>(static_cast<int8_t>(RoundEven(clamped)));
+  Block codes{};
+  for (size_t i = 0; d != 0 && i < kBlock; i += kLanes) {
+    const Float4 scaled = Load4(x + i) / Splat4(d);
+    const Float4 clamped = Min4(Max4(scaled, Splat4(-127)), Splat4(127));
+    Store4(RoundEven4(clamped), codes.data() + i);
   }
+  for (size_t i = 0; i < kBlock; ++i)
+    out[2 + i] = static_cast<std::byte>(static_cast<int8_t>(codes[i]));
 }
 
 // value = d * q + m, q in 0 to 15.
@@ -56,77 +64,75 @@ struct Grid {
   float m = 0;
 };
 
-void CodesOn(Grid grid, const float* x, Block& codes) {
-  const float inverse = grid.d == 0 ? 0.0f : 1.0f / grid.d;
-  for (size_t i = 0; i < kBlock; ++i) {
-    const float scaled = (x[i] - grid.m) * inverse;
-    codes[i] = RoundEven(std::min(std::max(0.0f, scaled), 15.0f));
-  }
+Float4 CodesOn(Grid grid, float inverse, Float4 x) {
+  const Float4 scaled = (x - Splat4(grid.m)) * Splat4(inverse);
+  return RoundEven4(Min4(Max4(scaled, Splat4(0)), Splat4(15)));
 }
 
-float SumLanes(const std::array<float, kLanes>& lanes) {
-  float sum = 0;
-  for (const float lane : lanes) sum += lane;
-  return sum;
-}
+float Inverse(Grid grid) { return grid.d == 0 ? 0.0f : 1.0f / grid.d; }
 
-float SquaredError(Grid grid, const float* x, const Block& codes) {
-  std::array<float, kLanes> sums{};
+float SquaredError(Grid grid, const float* x) {
+  const float inverse = Inverse(grid);
+  Float4 sum{};
   for (size_t i = 0; i < kBlock; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      const float error = x[i + lane] - (grid.d * codes[i + lane] + grid.m);
-      sums[lane] += error * error;
-    }
+    const Float4 v = Load4(x + i);
+    const Float4 q = CodesOn(grid, inverse, v);
+    const Float4 error = v - (Splat4(grid.d) * q + Splat4(grid.m));
+    sum += error * error;
   }
-  return SumLanes(sums);
+  return Sum4(sum);
 }
 
-// The grid of least squared error for given codes: a line through (code, x).
-// `start` when all codes are equal.
-Grid FitLine(const float* x, const Block& codes, Grid start) {
-  std::array<float, kLanes> q{}, qq{}, v{}, qv{};
+// The grid of least squared error for the codes on `start`: a line through the
+// points (code, x). `start` when all codes are equal.
+Grid FitToCodesOn(Grid start, const float* x) {
+  const float inverse = Inverse(start);
+  Float4 q{}, qq{}, v{}, qv{};
   for (size_t i = 0; i < kBlock; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      const float code = codes[i + lane];
-      q[lane] += code;
-      qq[lane] += code * code;
-      v[lane] += x[i + lane];
-      qv[lane] += code * x[i + lane];
-    }
+    const Float4 value = Load4(x + i);
+    const Float4 code = CodesOn(start, inverse, value);
+    q += code;
+    qq += code * code;
+    v += value;
+    qv += code * value;
   }
   constexpr auto kCount = static_cast<float>(kBlock);
-  const float sum_q = SumLanes(q);
-  const float sum_v = SumLanes(v);
-  const float determinant = kCount * SumLanes(qq) - sum_q * sum_q;
+  const float sum_q = Sum4(q);
+  const float determinant = kCount * Sum4(qq) - sum_q * sum_q;
   if (determinant <= 0) return start;
-  const float d = (kCount * SumLanes(qv) - sum_q * sum_v) / determinant;
-  return {d, (sum_v - d * sum_q) / kCount};
+  const float d = (kCount * Sum4(qv) - sum_q * Sum4(v)) / determinant;
+  return {d, (Sum4(v) - d * sum_q) / kCount};
 }
 
 Grid RoundToHalf(Grid grid) {
   return {RoundToHalf(std::max(0.0f, grid.d)), RoundToHalf(grid.m)};
 }
 
-// Of the grid that spans all values and lines fitted to the codes of shrunk
-// ones, the one of least squared error.
+// Shrinks the grid that spans all values about its center as far as it helps,
+// then twice fits it to the codes that it gives. Never worse than the grid that
+// spans all values.
 Grid SearchGrid(const float* x) {
-  const auto [low, high] = std::minmax_element(x, x + kBlock);
+  const auto [low, high] = FindExtremes(x);
   // Halves, so that the width of any finite range is finite.
-  const float center = *low / 2 + *high / 2;
-  const float half_width = *high / 2 - *low / 2;
-  Grid best = RoundToHalf(Grid{half_width / 7.5f, *low});
-  Block codes;
-  CodesOn(best, x, codes);
-  float least = SquaredError(best, x, codes);
-  constexpr float kShrink[] = {1.0f, 0.94f, 0.88f, 0.82f, 0.76f, 0.7f};
-  for (const float shrink : kShrink) {
+  const float center = low / 2 + high / 2;
+  const float half_width = high / 2 - low / 2;
+  Grid best = RoundToHalf(Grid{half_width / 7.5f, low});
+  float least = SquaredError(best, x);
+  Grid fitted = best;
+  float least_shrunk = least;
+  for (const float shrink : {0.95f, 0.9f, 0.85f, 0.8f, 0.75f}) {
     const float half = shrink * half_width;
-    const Grid start = {half / 7.5f, center - half};
-    CodesOn(start, x, codes);
-    const Grid grid = RoundToHalf(FitLine(x, codes, start));
-    CodesOn(grid, x, codes);
-    const float error = SquaredError(grid, x, codes);
-    if (!(error < least)) continue;  // also when sums overflow
+    const Grid grid = {half / 7.5f, center - half};
+    const float error = SquaredError(grid, x);
+    if (!(error < least_shrunk)) continue;  // also when sums overflow
+    least_shrunk = error;
+    fitted = grid;
+  }
+  for (int round = 0; round < 2; ++round) {
+    fitted = FitToCodesOn(fitted, x);
+    const Grid grid = RoundToHalf(fitted);
+    const float error = SquaredError(grid, x);
+    if (!(error < least)) continue;
     least = error;
     best = grid;
   }
@@ -140,7 +146,8 @@ void QuantizeQ4_1(const float* x, std::byte* out) {
   StoreHalf(grid.d, out);
   StoreHalf(grid.m, out + 2);
   Block codes;
-  CodesOn(grid, x, codes);
+  for (size_t i = 0; i < kBlock; i += kLanes)
+    Store4(CodesOn(grid, Inverse(grid), Load4(x + i)), codes.data() + i);
   for (size_t i = 0; i < kBlock / 2; ++i) {
     const auto low = static_cast<unsigned>(codes[i]);
     const auto high = static_cast<unsigned>(codes[i + kBlock / 2]);
