@@ -30,7 +30,8 @@ inline const KernelTable& ScalarKernels() { return *FindKernels(Isa::kScalar); }
 // The tables other than the scalar one that this CPU runs.
 inline std::vector<const KernelTable*> VectorKernels() {
   std::vector<const KernelTable*> tables;
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kNeon}) {
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kNeon,
+                        Isa::kNeonDot}) {
     if (FindKernels(isa) != nullptr) tables.push_back(FindKernels(isa));
   }
   return tables;

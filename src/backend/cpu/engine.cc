@@ -205,8 +205,12 @@ std::string_view IsaName(Isa isa) {
       return "avx2";
     case Isa::kAvx512:
       return "avx512";
+    case Isa::kAvx512Vnni:
+      return "avx512vnni";
     case Isa::kNeon:
       return "neon";
+    case Isa::kNeonDot:
+      return "neondot";
   }
   return "unknown";
 }

@@ -13,7 +13,14 @@
 namespace hexllm::cpu {
 
 // Instruction sets with kernels of their own. Stored nowhere.
-enum class Isa : uint8_t { kScalar, kAvx2, kAvx512, kNeon };
+enum class Isa : uint8_t {
+  kScalar,
+  kAvx2,
+  kAvx512,
+  kAvx512Vnni,  // kAvx512 and 8-bit dot products
+  kNeon,
+  kNeonDot  // kNeon and 8-bit dot products (Armv8.2)
+};
 
 std::string_view IsaName(Isa isa);  // "avx2"
 

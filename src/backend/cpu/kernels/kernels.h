@@ -15,6 +15,10 @@
 // number with the same tree. Outputs: fused multiply-add over columns in order,
 // divided by the sum at the end.
 //
+// Linears whose activations are rounded at run time (matmul_q): one lane per
+// output, blocks of K in order; see MatMulQArgs. Matrix products in double
+// (batch_matmul): over k in order, each product exact.
+//
 // exp, tanh, sigmoid and erf are our own polynomials (kernels/math.h), the same
 // operations in every instruction set.
 //
@@ -108,6 +112,113 @@ int64_t AttentionScratchFloats(int64_t group, int64_t past, int64_t step);
 
 enum class Activation : uint8_t { kSilu, kGeluTanh, kGeluErf };
 
+// --- Rounded numbers. Packed weights are drawn in packed.h.
+
+// Elements along K that share a scale.
+inline constexpr int64_t kQuantBlock = 32;
+
+// Rows of 8-bit codes, one scale per block of kQuantBlock: x = code * scale.
+struct QuantizedRows {
+  int8_t* codes;  // [rows, K], -127 to 127
+  float* scales;  // [rows, K / 32]
+  int32_t* sums;  // [rows, K / 32]: of the codes of a block
+};
+
+// Rounds rows of floats, per block x of 32:
+//   amax = the largest |x|, NaN where one is NaN; scale = amax / 127
+//   inverse = amax == 0 ? 0 : 127 / amax
+//   code = rint(x * inverse), half to even, clamped to +-127; NaN becomes 0
+// each operation rounded to f32. So a NaN or an infinity makes all that is
+// computed from its block NaN, and an output is finite only by finite inputs.
+struct QuantizeRowsArgs {
+  const float* x;    // [rows, K]
+  int64_t x_stride;  // floats between rows
+  int64_t rows;
+  int64_t k;  // a multiple of 32
+  QuantizedRows out;
+};
+
+// out[r, n] = x[r, :] . w[n, :] (+ bias[n]) (+ residual[r, n]) for n in
+// [n_begin, n_end), all rows. From +0, for the blocks b of 32 along K in order:
+//   dot = the exact sum of x code * w code
+//   acc = fma(float(dot), d * scale, acc)                        d: q4_1, q8_0
+//   acc = fma(m, scale * float(sum), acc)                        m: q4_1
+// with d * scale and scale * float(sum) rounded. Then bias, then residual are
+// added, each rounded.
+struct MatMulQArgs {
+  QuantizedRows x;     // [rows, K], read only
+  const std::byte* w;  // panels of the kernel's weight dtype (packed.h), from
+                       // row 0 on; 64-byte aligned
+  const float* bias;   // [N], or null
+  const float* residual;  // [rows, N] with out_stride, or null; may be `out`
+  float* out;             // [rows, N]
+  int64_t out_stride;
+  int64_t rows;
+  int64_t k;        // a multiple of 32
+  int64_t n_begin;  // a multiple of kPackedRows
+  int64_t n_end;    // a multiple of kPackedRows, or N
+};
+using MatMulQFn = void (*)(const MatMulQArgs&);
+
+// out[r, n] = sum_k a[r, k] * w[n, k], exact, for n in [n_begin, n_end), all
+// rows. Any codes: -128 to 127 on both sides.
+struct IntDotArgs {
+  const int8_t* a;     // [rows, PaddedDepth(K)]; what lies beyond K is ignored
+  int64_t a_stride;    // codes between rows, >= PaddedDepth(K)
+  const std::byte* w;  // i8 panels (packed.h), from row 0 on; 64-byte aligned
+  int32_t* out;        // [rows, N]
+  int64_t out_stride;
+  int64_t rows;
+  int64_t k;        // at most 65536
+  int64_t n_begin;  // a multiple of kPackedRows
+  int64_t n_end;    // a multiple of kPackedRows, or N
+};
+
+// Rounds to a grid of codes, in f32 (ir/encode.h):
+//   code = clamp(rint(x / scale) + zero_point, least, most), half to even
+//   out = (code - zero_point) * scale; NaN becomes 0
+struct RoundCodesArgs {
+  const float* x;
+  float* out;  // may be x
+  int64_t n;
+  float scale;  // positive, normal
+  int32_t zero_point;
+  int32_t least;  // least, most and zero_point: magnitudes below 2^24
+  int32_t most;
+};
+
+// out[r, :] = exp(x - max) / sum over the row, the sum in 16 lanes by column
+// (with the tree above). -infinity gives 0, also where a row has nothing else.
+struct SoftmaxArgs {
+  const float* x;  // [rows, width], contiguous
+  float* out;      // may be x
+  int64_t rows;
+  int64_t width;
+};
+
+// out[m, n] = float(scale * sum_k a[m, k] * b[k, n]): the sum over k in order
+// from +0, in double, where every product is exact. With grid steps the sum is
+// of integers: rint(a * (1 / a_step)) and rint(b * (1 / b_step)), code - zero
+// point of numbers that lie on a grid, whose sum is exact, and the factor is
+// a_step * b_step * scale in double. One matrix of a batch per call.
+struct BatchMatMulArgs {
+  const float* a;  // [M, K]
+  int64_t a_stride;
+  const float* b;  // [K, N]
+  int64_t b_stride;
+  float* out;  // [M, N]
+  int64_t out_stride;
+  int64_t m;
+  int64_t k;
+  int64_t n;
+  float scale;
+  float a_step;  // both 0: the numbers as they are; else both positive, normal
+  float b_step;
+  double* scratch;  // kBatchMatMulScratch doubles, 64-byte aligned, one per
+                    // thread
+};
+inline constexpr int64_t kBatchMatMulScratch = 80 * 1024;
+
 // Element-wise over n contiguous floats; out may be an input.
 struct KernelTable {
   Isa isa;
@@ -124,6 +235,14 @@ struct KernelTable {
   void (*gated_mul)(const float* gate, const float* up, float* out, int64_t n,
                     Activation activation);
   void (*softcap)(const float* x, float cap, float* out, int64_t n);
+  // By weight dtype: kQ4_1 and kQ8_0; null elsewhere.
+  MatMulQFn matmul_q[32];
+  void (*quantize_rows)(const QuantizeRowsArgs&);
+  void (*int_dot)(const IntDotArgs&);
+  void (*round_codes)(const RoundCodesArgs&);
+  void (*round_f16)(const float* x, float* out, int64_t n);
+  void (*softmax)(const SoftmaxArgs&);
+  void (*batch_matmul)(const BatchMatMulArgs&);
 };
 
 // The table of `isa`, or null when it is not built for this architecture or

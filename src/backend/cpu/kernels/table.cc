@@ -1,5 +1,6 @@
 // The kernel tables. Every instruction set has a kernel for every weight type
-// (weight_types.def) and every op, so no entry falls back to another set.
+// (weight_types.def) and every op, so no entry falls back to another set. The
+// sets that add integer dot products to another one share all else with it.
 #include "backend/cpu/engine.h"
 #include "backend/cpu/kernels/isa_kernels.h"
 #include "backend/cpu/kernels/panel.h"
@@ -7,16 +8,40 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 namespace hexllm::cpu {
 namespace {
 
-// All entries but matmul, from the functions in namespace `ns`.
-#define HX_OPS(ns)                                                       \
-  .rms_norm = ns::RmsNorm, .rope = ns::Rope, .attention = ns::Attention, \
-  .add = ns::Add, .mul = ns::Mul, .scale = ns::Scale,                    \
-  .activate = ns::Activate, .gated_mul = ns::GatedMul, .softcap = ns::Softcap
+// All entries but those of Dots and matmul, from the functions in namespace
+// `ns`.
+#define HX_OPS(ns)                                                             \
+  .rms_norm = ns::RmsNorm, .rope = ns::Rope, .attention = ns::Attention,       \
+  .add = ns::Add, .mul = ns::Mul, .scale = ns::Scale,                          \
+  .activate = ns::Activate, .gated_mul = ns::GatedMul, .softcap = ns::Softcap, \
+  .matmul_q = {}, .quantize_rows = ref::QuantizeRows, .int_dot = nullptr,      \
+  .round_codes = ref::RoundCodes, .round_f16 = ref::RoundF16,                  \
+  .softmax = ref::Softmax, .batch_matmul = ref::BatchMatMul
+
+// The kernels that are made of integer dot products.
+struct Dots {
+  Isa isa;
+  MatMulQFn q4_1;
+  MatMulQFn q8_0;
+  void (*int_dot)(const IntDotArgs&);
+};
+#define HX_DOTS(isa, ns) \
+  Dots { isa, ns::MatMulQ4_1Q, ns::MatMulQ8_0Q, ns::IntDot }
+
+constexpr KernelTable WithDots(KernelTable table, const Dots& dots) {
+  table.isa = dots.isa;
+  table.matmul_q[static_cast<size_t>(DType::kQ4_1)] = dots.q4_1;
+  table.matmul_q[static_cast<size_t>(DType::kQ8_0)] = dots.q8_0;
+  table.int_dot = dots.int_dot;
+  return table;
+}
 
 struct MatMulEntry {
   DType dtype;
@@ -38,8 +63,9 @@ constexpr MatMulEntry kRefMatMul[] = {
 #include "backend/cpu/kernels/weight_types.def"
 };
 #undef HX_WEIGHT_TYPE
-constexpr KernelTable kRef =
-    WithMatMul({.isa = Isa::kScalar, .matmul = {}, HX_OPS(ref)}, kRefMatMul);
+constexpr KernelTable kRef = WithDots(
+    WithMatMul({.isa = Isa::kScalar, .matmul = {}, HX_OPS(ref)}, kRefMatMul),
+    HX_DOTS(Isa::kScalar, ref));
 
 #if defined(__x86_64__)
 
@@ -48,16 +74,21 @@ constexpr MatMulEntry kAvx2MatMul[] = {
 #include "backend/cpu/kernels/weight_types.def"
 };
 #undef HX_WEIGHT_TYPE
-constexpr KernelTable kAvx2 =
-    WithMatMul({.isa = Isa::kAvx2, .matmul = {}, HX_OPS(avx2)}, kAvx2MatMul);
+constexpr KernelTable kAvx2 = WithDots(
+    WithMatMul({.isa = Isa::kAvx2, .matmul = {}, HX_OPS(avx2)}, kAvx2MatMul),
+    HX_DOTS(Isa::kAvx2, ref));
 
 #define HX_WEIGHT_TYPE(name) {DType::k##name, avx512::MatMul##name},
 constexpr MatMulEntry kAvx512MatMul[] = {
 #include "backend/cpu/kernels/weight_types.def"
 };
 #undef HX_WEIGHT_TYPE
-constexpr KernelTable kAvx512 = WithMatMul(
-    {.isa = Isa::kAvx512, .matmul = {}, HX_OPS(avx512)}, kAvx512MatMul);
+constexpr KernelTable kAvx512 =
+    WithDots(WithMatMul({.isa = Isa::kAvx512, .matmul = {}, HX_OPS(avx512)},
+                        kAvx512MatMul),
+             HX_DOTS(Isa::kAvx512, ref));
+constexpr KernelTable kAvx512Vnni =
+    WithDots(kAvx512, HX_DOTS(Isa::kAvx512Vnni, ref));
 
 // The compilers' checks include that the operating system saves the registers.
 bool HasAvx2() {
@@ -75,9 +106,14 @@ bool HasAvx512() {
          __builtin_cpu_supports("avx512dq");
 }
 
+bool HasAvx512Vnni() {
+  return HasAvx512() && __builtin_cpu_supports("avx512vnni");
+}
+
 const KernelTable* FindNative(Isa isa) {
   if (isa == Isa::kAvx2 && HasAvx2()) return &kAvx2;
   if (isa == Isa::kAvx512 && HasAvx512()) return &kAvx512;
+  if (isa == Isa::kAvx512Vnni && HasAvx512Vnni()) return &kAvx512Vnni;
   return nullptr;
 }
 
@@ -88,10 +124,24 @@ constexpr MatMulEntry kNeonMatMul[] = {
 #include "backend/cpu/kernels/weight_types.def"
 };
 #undef HX_WEIGHT_TYPE
-constexpr KernelTable kNeon =
-    WithMatMul({.isa = Isa::kNeon, .matmul = {}, HX_OPS(neon)}, kNeonMatMul);
+constexpr KernelTable kNeon = WithDots(
+    WithMatMul({.isa = Isa::kNeon, .matmul = {}, HX_OPS(neon)}, kNeonMatMul),
+    HX_DOTS(Isa::kNeon, ref));
+constexpr KernelTable kNeonDot = WithDots(kNeon, HX_DOTS(Isa::kNeonDot, ref));
+
+// The dot product instructions of Armv8.2 (FEAT_DotProd), as the kernel reports
+// them; elsewhere than on Linux (and Android) nobody is asked.
+bool HasDotProduct() {
+#if defined(__linux__)
+  constexpr unsigned long kAsimdDp = 1ul << 20;  // HWCAP_ASIMDDP
+  return (getauxval(AT_HWCAP) & kAsimdDp) != 0;
+#else
+  return false;
+#endif
+}
 
 const KernelTable* FindNative(Isa isa) {
+  if (isa == Isa::kNeonDot && HasDotProduct()) return &kNeonDot;
   return isa == Isa::kNeon ? &kNeon : nullptr;
 }
 
@@ -116,7 +166,8 @@ const KernelTable* FindKernels(Isa isa) {
 }
 
 const KernelTable& BestKernels() {
-  for (const Isa isa : {Isa::kNeon, Isa::kAvx512, Isa::kAvx2}) {
+  for (const Isa isa : {Isa::kNeonDot, Isa::kNeon, Isa::kAvx512Vnni,
+                        Isa::kAvx512, Isa::kAvx2}) {
     const KernelTable* table = FindKernels(isa);
     if (table != nullptr) return *table;
   }
