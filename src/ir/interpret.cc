@@ -1,6 +1,7 @@
 #include "ir/interpret.h"
 
 #include "base/check.h"
+#include "ir/encode.h"
 
 namespace hexllm::ir {
 namespace {
@@ -34,16 +35,21 @@ class Run {
   void RunNode(const Node& node) {
     std::vector<const TensorType*> types;
     std::vector<const HostTensor*> tensors;
+    std::vector<Operand> operands;
     for (const ValueId id : node.inputs) {
       const Value& value = graph_[id];
-      if (value.constant.valid())
-        At(id) = ReadConstant(module_.constants[value.constant]);
+      if (value.constant.valid()) ReadRounded(id);
       types.push_back(&value.type);
       tensors.push_back(&At(id));
+      operands.push_back(OperandOf(value));
     }
-    const OpContext context{.inputs = types, .attrs = node.attrs};
+    const OpContext context{
+        .inputs = types, .attrs = node.attrs, .operands = operands};
     HostTensor output = GetOpInfo(node.op).interpret(context, tensors,
                                                      graph_.type(node.output));
+    const Value& made = graph_[node.output];
+    if (made.encoding)
+      RoundToEncoding(*made.encoding, made.type.shape, output.floats);
     for (const ValueId id : node.inputs) Release(id);
     At(node.output) = std::move(output);
   }
@@ -53,6 +59,27 @@ class Run {
  private:
   HostTensor& At(ValueId id) { return values_[static_cast<size_t>(id.index)]; }
   int& Uses(ValueId id) { return uses_[static_cast<size_t>(id.index)]; }
+
+  Operand OperandOf(const Value& value) const {
+    const Constant* constant =
+        value.constant.valid() ? &module_.constants[value.constant] : nullptr;
+    const auto& encoding =
+        constant != nullptr ? constant->encoding : value.encoding;
+    return {.encoding = encoding ? &*encoding : nullptr, .constant = constant};
+  }
+
+  // Reads a constant, rounded to its encoding. Not so the block types and
+  // biases of linear: it takes them as they are and makes codes of its own.
+  void ReadRounded(ValueId id) {
+    const Constant& constant = module_.constants[graph_[id].constant];
+    At(id) = ReadConstant(constant);
+    const auto& encoding = constant.encoding;
+    if (!encoding || IsBlockType(encoding->dtype) ||
+        encoding->dtype == DType::kI32) {
+      return;
+    }
+    RoundToEncoding(*encoding, constant.type.shape, At(id).floats);
+  }
 
   void Release(ValueId id) {
     if (--Uses(id) == 0 || graph_[id].constant.valid()) At(id) = {};

@@ -14,9 +14,11 @@ namespace hexllm::ir {
 HostTensor ReadConstant(const Constant& constant);
 
 // Runs `graph` (verified) of `module`. `inputs` stand in the order of
-// graph.inputs and have their types (checked); the result has the order of
-// graph.outputs. Mask input: 0 = visible, -infinity = hidden (added to the
-// scores).
+// graph.inputs and have their types (checked), numbers on the grid of their
+// encoding if they have one; the result has the order of graph.outputs. What a
+// node makes is rounded to its encoding; linear and matmul of codes sum exactly
+// (ir/ops/encoded_linear.h, ir/ops/matmul.cc). Mask input: 0 = visible,
+// -infinity = hidden (added to the scores).
 std::vector<HostTensor> Interpret(const Module& module, const Graph& graph,
                                   std::span<const HostTensor> inputs);
 

@@ -26,6 +26,8 @@ constexpr AttrSpec kScaleSpecs[] = {{AttrName::kFactor, AttrType::kFloat}};
 constexpr AttrSpec kGeluSpecs[] = {{AttrName::kApproximate, AttrType::kInt}};
 constexpr AttrSpec kSoftcapSpecs[] = {{AttrName::kCap, AttrType::kFloat}};
 constexpr AttrSpec kGatedMulSpecs[] = {{AttrName::kActivation, AttrType::kInt}};
+constexpr AttrSpec kMatMulSpecs[] = {{AttrName::kScale, AttrType::kFloat}};
+constexpr AttrSpec kConcatSpecs[] = {{AttrName::kAxis, AttrType::kInt}};
 
 // The attributes of each op, one name per row of ops.def.
 constexpr AttrSpecs kEmbeddingAttrs = {};
@@ -44,6 +46,10 @@ constexpr AttrSpecs kGeluAttrs = kGeluSpecs;
 constexpr AttrSpecs kSoftcapAttrs = kSoftcapSpecs;
 constexpr AttrSpecs kGatedMulAttrs = kGatedMulSpecs;
 constexpr AttrSpecs kLinearAddAttrs = {};
+constexpr AttrSpecs kMatMulAttrs = kMatMulSpecs;
+constexpr AttrSpecs kConcatAttrs = kConcatSpecs;
+constexpr AttrSpecs kSoftmaxAttrs = {};
+constexpr AttrSpecs kConvertAttrs = {};
 
 constexpr OpInfo kOps[] = {
 #define HX_IR_OP(kind, text, min_inputs, max_inputs)           \
@@ -54,10 +60,11 @@ constexpr OpInfo kOps[] = {
 };
 
 constexpr std::string_view kAttrTexts[] = {
-    "eps",   "weight_offset", "scale",  "softcap",     "shape", "perm",
-    "begin", "count",         "factor", "approximate", "cap",   "activation"};
+    "eps",  "weight_offset", "scale", "softcap", "shape",
+    "perm", "begin",         "count", "factor",  "approximate",
+    "cap",  "activation",    "axis"};
 static_assert(std::size(kAttrTexts) ==
-              static_cast<size_t>(AttrName::kActivation) + 1);
+              static_cast<size_t>(AttrName::kAxis) + 1);
 
 constexpr std::string_view AttrTypeText(AttrType type) {
   switch (type) {

@@ -15,6 +15,8 @@
 
 namespace hexllm::ir {
 
+struct Constant;  // ir/constant.h
+
 enum class OpKind : uint8_t {
 #define HX_IR_OP(kind, text, min_inputs, max_inputs) k##kind,
 #include "ir/ops.def"
@@ -35,7 +37,8 @@ enum class AttrName : uint8_t {
   kFactor,
   kApproximate,
   kCap,
-  kActivation
+  kActivation,
+  kAxis
 };
 enum class AttrType : uint8_t { kInt, kFloat, kInts };
 using AttrValue = std::variant<int64_t, double, std::vector<int64_t>>;
@@ -62,11 +65,18 @@ struct HostTensor {
   std::vector<int64_t> ints = {};
 };
 
+// What an interpretation may know of an input beyond its numbers.
+struct Operand {
+  const Encoding* encoding = nullptr;  // null = none
+  const Constant* constant = nullptr;  // null = computed, or a graph input
+};
+
 // What an op's functions see of a node.
 struct OpContext {
   std::span<const TensorType* const>
       inputs;  // absent optional inputs are left out at the end
   const Attrs& attrs;
+  std::span<const Operand> operands = {};  // as inputs; empty = nothing known
 };
 
 using InferFn = Result<TensorType> (*)(const OpContext&);
@@ -82,7 +92,9 @@ struct OpInfo {
   std::span<const AttrSpec> attrs;
   InferFn infer;  // output type, or kBadInput saying which input or attribute
                   // is wrong
-  InterpretFn interpret;  // inputs are of the types that infer accepted
+  // Inputs are of the types that infer accepted, and rounded to their
+  // encodings; the caller rounds the output to its own.
+  InterpretFn interpret;
 };
 
 std::span<const OpInfo> AllOps();

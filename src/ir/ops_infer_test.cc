@@ -195,9 +195,11 @@ std::vector<BadCase> ElementwiseCases() {
   const double inf = std::numeric_limits<double>::infinity();
   return {
       {OpKind::kAdd,
-       {F({2, 3}), F({3})},
+       {F({2, 3}), F({2})},
        {},
-       "b: expected f32[2,3] as a, found f32[3]"},
+       "b: expected f32[2,3] as a or its last axes, found f32[2]"},
+      {OpKind::kAdd, {F({3}), F({2, 3})}, {}, "b: expected f32[3] as a"},
+      {OpKind::kAdd, {F({2, 3}), F({2, 1})}, {}, "b: expected f32[2,3] as a"},
       {OpKind::kMul, {F({2, 3}), F({2, 1})}, {}, "b: expected f32[2,3] as a"},
       {OpKind::kScale,
        {Of(DType::kI32, {2})},
@@ -228,10 +230,51 @@ std::vector<BadCase> ElementwiseCases() {
   };
 }
 
+std::vector<BadCase> LoweredCases() {
+  const auto axis = [](int64_t at) { return One(AttrName::kAxis, at); };
+  return {
+      {OpKind::kMatMul,
+       {F({2, 3, 4}), F({2, 5, 4})},
+       One(AttrName::kScale, 1.0),
+       "b: expected f32[B,K,N] with B=2, K=4, found f32[2,5,4]"},
+      {OpKind::kMatMul,
+       {F({2, 3, 4}), F({1, 4, 5})},
+       One(AttrName::kScale, 1.0),
+       "found f32[1,4,5]"},
+      {OpKind::kMatMul,
+       {F({3, 4}), F({4, 5})},
+       One(AttrName::kScale, 1.0),
+       "a: expected f32[B,M,K], found f32[3,4]"},
+      {OpKind::kMatMul,
+       {F({2, 3, 4}), F({2, 4, 0})},
+       One(AttrName::kScale, 1.0),
+       "found f32[2,4,0]"},
+      {OpKind::kMatMul,
+       {F({2, 3, 4}), F({2, 4, 5})},
+       {},
+       "expected 1 attributes"},
+      {OpKind::kConcat,
+       {F({2, 3}), F({3, 3})},
+       axis(1),
+       "b: expected f32[2,3] as a but for axis 1, found f32[3,3]"},
+      {OpKind::kConcat, {F({2, 3}), F({3})}, axis(0), "b: expected f32[2,3]"},
+      {OpKind::kConcat, {F({2, 3}), F({2, 3})}, axis(2), "attribute axis"},
+      {OpKind::kConcat, {F({2, 3}), F({2, 3})}, axis(-1), "attribute axis"},
+      {OpKind::kConcat, {F({}), F({})}, axis(0), "attribute axis"},
+      {OpKind::kConcat,
+       {F({INT64_MAX, 0}), F({INT64_MAX, 0})},
+       axis(0),
+       "b: expected"},
+      {OpKind::kSoftmax, {F({})}, {}, "x: expected f32[..,C], found f32[]"},
+      {OpKind::kSoftmax, {F({2, 0})}, {}, "found f32[2,0]"},
+      {OpKind::kConvert, {Of(DType::kF16, {2})}, {}, "x: expected f32"},
+  };
+}
+
 std::vector<BadCase> AllBadCases() {
   std::vector<BadCase> cases;
-  for (auto* make :
-       {&MatrixCases, &AttentionCases, &MovementCases, &ElementwiseCases}) {
+  for (auto* make : {&MatrixCases, &AttentionCases, &MovementCases,
+                     &ElementwiseCases, &LoweredCases}) {
     for (BadCase& bad : make()) cases.push_back(std::move(bad));
   }
   return cases;

@@ -223,10 +223,59 @@ std::vector<OpCase> ElementwiseCases() {
   };
 }
 
+// What attention is taken apart into.
+std::vector<OpCase> LoweredCases() {
+  const HostTensor x = F32({2, 3}, {1, 2, 3, 4, 5, 6});
+  return {
+      {OpKind::kMatMul,
+       "two matrices, scaled",
+       {F32({2, 1, 2}, {1, 2, 3, 4}), F32({2, 2, 2}, {1, 0, 0, 1, 5, 6, 7, 8})},
+       One(AttrName::kScale, 0.5),
+       F32({2, 1, 2}, {0.5f, 1, 21.5f, 25})},
+      {OpKind::kConcat,
+       "rows",
+       {x, F32({1, 3}, {7, 8, 9})},
+       One(AttrName::kAxis, int64_t{0}),
+       F32({3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9})},
+      {OpKind::kConcat,
+       "columns",
+       {x, F32({2, 1}, {7, 8})},
+       One(AttrName::kAxis, int64_t{1}),
+       F32({2, 4}, {1, 2, 3, 7, 4, 5, 6, 8})},
+      {OpKind::kConcat,
+       "behind nothing",
+       {F32({2, 0}, {}), x},
+       One(AttrName::kAxis, int64_t{1}),
+       x},
+      {OpKind::kConcat,
+       "nothing behind nothing",
+       {F32({2, 0}, {}), F32({2, 0}, {})},
+       One(AttrName::kAxis, int64_t{1}),
+       F32({2, 0}, {})},
+      // exp(0), exp(ln 3) = 1, 3.
+      {OpKind::kSoftmax,
+       "rows are separate; hidden columns; a row that sees nothing",
+       {F32({3, 2}, {0, std::log(3.0f), 5, kHidden, kHidden, kHidden})},
+       kNoAttrs,
+       F32({3, 2}, {0.25f, 0.75f, 1, 0, 0, 0})},
+      {OpKind::kConvert, "", {x}, kNoAttrs, x},
+      {OpKind::kAdd,
+       "the last axis to each row",
+       {x, F32({3}, {10, 20, 30})},
+       kNoAttrs,
+       F32({2, 3}, {11, 22, 33, 14, 25, 36})},
+      {OpKind::kAdd,
+       "a matrix to each of two",
+       {F32({2, 1, 2}, {1, 2, 3, 4}), F32({1, 2}, {10, 20})},
+       kNoAttrs,
+       F32({2, 1, 2}, {11, 22, 13, 24})},
+  };
+}
+
 std::vector<OpCase> AllCases() {
   std::vector<OpCase> cases;
   for (auto* make : {&MatrixCases, &NormAndRopeCases, &AttentionCases,
-                     &MovementCases, &ElementwiseCases}) {
+                     &MovementCases, &ElementwiseCases, &LoweredCases}) {
     for (OpCase& op_case : make()) cases.push_back(std::move(op_case));
   }
   return cases;

@@ -23,6 +23,10 @@ bool Fuse(const ir::Graph& graph, const std::vector<int>& uses, ir::Node& add,
   return true;
 }
 
+bool HasOneShape(const ir::Graph& graph, const ir::Node& add) {
+  return graph.type(add.inputs[0]) == graph.type(add.inputs[1]);
+}
+
 // The input of `add` that is made later: its operands are the likelier ones to
 // be in cache still.
 size_t LaterSide(const ir::Graph& graph, const ir::Node& add) {
@@ -35,7 +39,7 @@ Status FuseLinearAdd(ir::Module& module) {
   for (ir::Graph& graph : module.graphs) {
     const std::vector<int> uses = CountUses(graph);
     for (ir::Node& node : graph.nodes) {
-      if (node.op != ir::OpKind::kAdd) continue;
+      if (node.op != ir::OpKind::kAdd || !HasOneShape(graph, node)) continue;
       const size_t later = LaterSide(graph, node);
       if (!Fuse(graph, uses, node, later)) Fuse(graph, uses, node, 1 - later);
     }

@@ -8,7 +8,7 @@
 //   %2 = linear_add(%0, @w0, %1) "residual" : f32[1,8]
 //
 // The projection must have no other reader. When both sides are projections,
-// the later one takes the sum.
+// the later one takes the sum. A sum of different shapes stays.
 #pragma once
 
 #include "passes/pass.h"

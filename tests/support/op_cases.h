@@ -259,6 +259,44 @@ inline std::vector<OpCase> ElementWise(ir::OpKind op, size_t inputs,
   return out;
 }
 
+// [B,M,K,N].
+inline std::vector<OpCase> BatchMatMul() {
+  std::vector<OpCase> out;
+  for (const Shape& s :
+       std::vector<Shape>{{1, 1, 1, 1}, {2, 3, 8, 21}, {3, 12, 64, 40}}) {
+    out.push_back({.name = Name("matmul", s),
+                   .op = ir::OpKind::kMatMul,
+                   .inputs = {Act({s[0], s[1], s[2]}), Act({s[0], s[2], s[3]})},
+                   .attrs = {{ir::AttrName::kScale, 0.125}}});
+  }
+  return out;
+}
+
+// Past columns and new ones, along the last axis and the one before.
+inline std::vector<OpCase> Concat() {
+  std::vector<OpCase> out;
+  for (const int64_t past : {0, 1, 13}) {
+    out.push_back({.name = Name("concat_columns", {past}),
+                   .op = ir::OpKind::kConcat,
+                   .inputs = {Act({2, 8, past}), Act({2, 8, 3})},
+                   .attrs = {{ir::AttrName::kAxis, int64_t{2}}}});
+    out.push_back({.name = Name("concat_rows", {past}),
+                   .op = ir::OpKind::kConcat,
+                   .inputs = {Act({2, past, 8}), Act({2, 3, 8})},
+                   .attrs = {{ir::AttrName::kAxis, int64_t{1}}}});
+  }
+  return out;
+}
+
+// add of b to every part of a that has its shape.
+inline std::vector<OpCase> Broadcasts() {
+  std::vector<OpCase> out = ElementWise(ir::OpKind::kAdd, 2, {{}});
+  out.push_back({.name = "add_mask",
+                 .op = ir::OpKind::kAdd,
+                 .inputs = {Act({2, 3, 5, 9}), Act({5, 9})}});
+  return out;
+}
+
 }  // namespace cases
 
 // The cases of one op; none = somebody added an op and no case.
@@ -284,12 +322,19 @@ inline std::vector<OpCase> CasesOf(ir::OpKind op) {
     case OpKind::kSliceRows:
       return cases::SliceRows();
     case OpKind::kAdd:
+      return cases::Broadcasts();
     case OpKind::kMul:
       return cases::ElementWise(op, 2, {{}});
     case OpKind::kScale:
       return cases::ElementWise(op, 1, {{{AttrName::kFactor, 0.3}}});
     case OpKind::kSilu:
+    case OpKind::kSoftmax:
+    case OpKind::kConvert:
       return cases::ElementWise(op, 1, {{}});
+    case OpKind::kMatMul:
+      return cases::BatchMatMul();
+    case OpKind::kConcat:
+      return cases::Concat();
     case OpKind::kGelu:
       return cases::ElementWise(op, 1,
                                 {{{AttrName::kApproximate, int64_t{0}}},

@@ -13,9 +13,9 @@
 // mask: 0 = visible, -infinity = hidden. A row that sees no column (padding)
 // gives zeros.
 #include <cmath>
-#include <limits>
 
 #include "ir/axes.h"
+#include "ir/ops/softmax.h"
 #include "ir/ops/table.h"
 
 namespace hexllm::ir {
@@ -47,19 +47,6 @@ void AppendScores(const QueryRow& row, const KvPart& part, double scale,
     }
     scores.push_back(dot * scale);
   }
-}
-
-// Turns scores into weights that sum to 1, or to all zeros when every column is
-// hidden.
-void Softmax(std::vector<double>& scores) {
-  double top = -std::numeric_limits<double>::infinity();
-  for (const double score : scores) top = std::fmax(top, score);
-  double sum = 0;
-  for (double& score : scores) {
-    score = std::isinf(top) && top < 0 ? 0.0 : std::exp(score - top);
-    sum += score;
-  }
-  for (double& score : scores) score = sum > 0 ? score / sum : 0.0;
 }
 
 // Adds weights . v of one part to out [D].

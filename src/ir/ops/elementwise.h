@@ -17,8 +17,7 @@ inline Result<TensorType> InferUnary(const OpContext& context) {
   return *context.inputs[0];
 }
 
-// Two tensors of one shape -> that shape. No broadcasting: a graph says what it
-// means.
+// Two tensors of one shape -> that shape.
 inline Result<TensorType> InferBinary(const OpContext& context) {
   constexpr TensorSpec kInputs[] = {{"a", "."}, {"b", "."}};
   HX_RETURN_IF_ERROR(MatchInputs(context, kInputs).status());

@@ -3,22 +3,17 @@
 //   out[t,n] = sum over k of x[t,k] * w[n,k]  (+ bias[n])
 //
 // Weights and bias have any stored type. The layout is that of checkpoints
-// (torch.nn.Linear): one row per output.
+// (torch.nn.Linear): one row per output. Sums are in double; where weights have
+// codes, they are as ir/ops/encoded_linear.h says.
 #include "ir/axes.h"
+#include "ir/ops/encoded_linear.h"
 #include "ir/ops/table.h"
 
 namespace hexllm::ir {
+namespace {
 
-Result<TensorType> InferLinear(const OpContext& context) {
-  constexpr TensorSpec kInputs[] = {
-      {"x", "TK"}, {"w", "NK", Elem::kStored}, {"bias", "N", Elem::kStored}};
-  HX_ASSIGN_OR_RETURN(const Axes axes, MatchInputs(context, kInputs));
-  return axes.Activation("TN");
-}
-
-HostTensor InterpretLinear(const OpContext&,
-                           std::span<const HostTensor* const> inputs,
-                           const TensorType& output) {
+HostTensor LinearOfFloats(std::span<const HostTensor* const> inputs,
+                          const TensorType& output) {
   const HostTensor& x = *inputs[0];
   const HostTensor& w = *inputs[1];
   const auto rows = static_cast<size_t>(output.shape[0]);
@@ -38,6 +33,23 @@ HostTensor InterpretLinear(const OpContext&,
     }
   }
   return out;
+}
+
+}  // namespace
+
+Result<TensorType> InferLinear(const OpContext& context) {
+  constexpr TensorSpec kInputs[] = {
+      {"x", "TK"}, {"w", "NK", Elem::kStored}, {"bias", "N", Elem::kStored}};
+  HX_ASSIGN_OR_RETURN(const Axes axes, MatchInputs(context, kInputs));
+  return axes.Activation("TN");
+}
+
+HostTensor InterpretLinear(const OpContext& context,
+                           std::span<const HostTensor* const> inputs,
+                           const TensorType& output) {
+  if (IsLinearOfCodes(context)) return LinearOfCodes(context, inputs, output);
+  if (IsLinearOfBlocks(context)) return LinearOfBlocks(context, inputs, output);
+  return LinearOfFloats(inputs, output);
 }
 
 }  // namespace hexllm::ir

@@ -26,7 +26,13 @@ HostTensor InterpretLinearAdd(const OpContext& context,
                               const TensorType& output) {
   std::vector<const HostTensor*> linear_inputs = {inputs[0], inputs[1]};
   if (inputs.size() > 3) linear_inputs.push_back(inputs[3]);
-  const HostTensor linear = InterpretLinear(context, linear_inputs, output);
+  std::vector<Operand> operands(context.operands.begin(),
+                                context.operands.end());
+  if (operands.size() > 2) operands.erase(operands.begin() + 2);
+  const OpContext linear_context{
+      .inputs = context.inputs, .attrs = context.attrs, .operands = operands};
+  const HostTensor linear =
+      InterpretLinear(linear_context, linear_inputs, output);
   return MapPairs(linear, *inputs[2], [](double a, double b) { return a + b; });
 }
 

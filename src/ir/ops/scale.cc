@@ -1,4 +1,4 @@
-// scale: x {factor} -> the same shape; x * factor.
+// scale: x {factor} -> the same shape; x * factor, the factor rounded to f32.
 #include "ir/ops/elementwise.h"
 #include "ir/ops/table.h"
 
@@ -11,7 +11,8 @@ Result<TensorType> InferScale(const OpContext& context) {
 HostTensor InterpretScale(const OpContext& context,
                           std::span<const HostTensor* const> inputs,
                           const TensorType& output) {
-  const double factor = FloatAttr(context.attrs, AttrName::kFactor);
+  const auto factor = static_cast<double>(
+      static_cast<float>(FloatAttr(context.attrs, AttrName::kFactor)));
   return MapElements(*inputs[0], output,
                      [factor](double x) { return x * factor; });
 }
