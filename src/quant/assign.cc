@@ -1,0 +1,107 @@
+#include "quant/assign.h"
+
+#include <set>
+#include <utility>
+
+#include "quant/assign_static.h"
+#include "quant/constant_encoder.h"
+#include "quant/graph_facts.h"
+#include "quant/scheme.h"
+
+namespace hexllm::quant {
+namespace {
+
+bool IsLinear(ir::OpKind op) {
+  return op == ir::OpKind::kLinear || op == ir::OpKind::kLinearAdd;
+}
+
+// A linear bears its layer's name; where an addition was fused with it, the
+// value is the sum and the layer is known by its weight.
+std::string LayerOf(const ir::Module& module, const ir::Graph& graph,
+                    const ir::Node& node) {
+  const ir::ConstantId weight = graph[node.inputs[1]].constant;
+  if (node.op == ir::OpKind::kLinear || !weight.valid())
+    return graph[node.output].name;
+  std::string name = module.constants[weight].name;
+  constexpr std::string_view kSuffix = ".weight";
+  if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
+  return name;
+}
+
+bool IsQuantized(const LayerSettings& settings) {
+  return settings.scheme->activations != ActivationKind::kFloat32;
+}
+
+// Registers the constants that some reader wants as stored; returns how many
+// weights are to be encoded.
+int64_t FindPlainConstants(const ir::Module& module,
+                           const ResolvedRecipe& recipe,
+                           ConstantEncoder& encoder) {
+  std::set<std::pair<ir::ConstantId, std::string>> weights;
+  for (const ir::Graph& graph : module.graphs) {
+    for (const ir::Node& node : graph.nodes) {
+      if (!IsLinear(node.op) && node.op != ir::OpKind::kEmbedding) continue;
+      const ir::ConstantId id = graph[node.inputs[1]].constant;
+      if (!id.valid()) continue;
+      std::string layer = LayerOf(module, graph, node);
+      if (node.op == ir::OpKind::kEmbedding || !IsQuantized(recipe.For(layer)))
+        encoder.KeepPlain(id);
+      else
+        weights.insert({id, std::move(layer)});
+    }
+  }
+  return static_cast<int64_t>(weights.size());
+}
+
+Status EncodeDynamicWeights(ir::Module& module, ir::Graph& graph,
+                            AssignShared shared) {
+  for (ir::Node& node : graph.nodes) {
+    if (!IsLinear(node.op)) continue;
+    const std::string layer = LayerOf(module, graph, node);
+    const LayerSettings& settings = shared.options.recipe->For(layer);
+    const ir::ConstantId weight = graph[node.inputs[1]].constant;
+    if (!IsQuantized(settings) || !weight.valid()) continue;
+    HX_ASSIGN_OR_RETURN(const ir::ConstantId encoded,
+                        shared.constants.Weight(weight, layer, settings));
+    node.inputs[1] = graph.AddConstant(encoded, module.constants[encoded]);
+  }
+  return OkStatus();
+}
+
+Status EncodeGraph(ir::Module& module, ir::Graph& graph, AssignShared shared) {
+  const Scheme& scheme = *shared.options.recipe->recipe.defaults.scheme;
+  if (FamilyOf(scheme) == SchemeFamily::kPlain)
+    return EncodeDynamicWeights(module, graph, shared);
+  return StaticAssigner(module, graph, shared).Run();
+}
+
+}  // namespace
+
+std::vector<std::string> ObservedValues(const ir::Graph& graph) {
+  const GraphFacts facts(graph);
+  std::vector<std::string> names;
+  for (const ir::Node& node : graph.nodes) {
+    if (IsDataMovement(node.op) || node.op == ir::OpKind::kSoftmax) continue;
+    if (facts.FindByScores(node.output) != nullptr) continue;
+    names.push_back(graph[node.output].name);
+  }
+  return names;
+}
+
+Result<std::vector<std::string>> AssignEncodings(ir::Module& module,
+                                                 const AssignOptions& options) {
+  NullProgress no_progress;
+  ProgressSink& progress =
+      options.progress == nullptr ? no_progress : *options.progress;
+  std::vector<std::string> warnings;
+  ConstantEncoder constants(module.constants, progress, warnings);
+  RangeTable ranges(options.ranges, warnings);
+  progress.Begin("encode weights", "weights",
+                 FindPlainConstants(module, *options.recipe, constants));
+  for (ir::Graph& graph : module.graphs)
+    HX_RETURN_IF_ERROR(
+        EncodeGraph(module, graph, {options, ranges, constants}));
+  return warnings;
+}
+
+}  // namespace hexllm::quant

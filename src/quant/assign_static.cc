@@ -1,0 +1,302 @@
+#include "quant/assign_static.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/quote.h"
+#include "ir/encode.h"
+
+namespace hexllm::quant {
+namespace {
+
+// How far below the least visible score a hidden one ends: e^-20 of its
+// probability is less than a step of 16 bits.
+constexpr float kHiddenBelow = 20;
+
+bool IsHalf(const LayerSettings& settings) {
+  return settings.scheme->activations == ActivationKind::kFloat16;
+}
+
+ActivationFormat FormatOf(const LayerSettings& settings) {
+  return {.bits = settings.scheme->activation_bits,
+          .zero_point = settings.symmetric_activations ? ZeroPoint::kMiddle
+                                                       : ZeroPoint::kFree};
+}
+
+// Whether a layer can read an input of that encoding.
+bool Suits(const ir::Encoding& encoding, const LayerSettings& settings) {
+  if (IsHalf(settings)) return encoding.dtype == DType::kF16;
+  const ActivationFormat format = FormatOf(settings);
+  if (encoding.dtype != (format.bits == 8 ? DType::kU8 : DType::kU16))
+    return false;
+  return format.zero_point == ZeroPoint::kFree ||
+         encoding.zero_points[0] == 1 << (format.bits - 1);
+}
+
+ir::Encoding Half() { return {.dtype = DType::kF16}; }
+
+}  // namespace
+
+Result<Range> RangeTable::Find(const std::string& name) {
+  const auto found =
+      ranges_ == nullptr ? Ranges::const_iterator() : ranges_->find(name);
+  if (ranges_ == nullptr || found == ranges_->end()) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("value {}: no range was observed; calibrate with "
+                             "at least one token",
+                             Quoted(name))};
+  }
+  const Range range = found->second.range;
+  if (!std::isfinite(range.min) || !std::isfinite(range.max) ||
+      range.min > range.max) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("value {}: expected a finite range, found {} to "
+                             "{}; check the checkpoint's weights",
+                             Quoted(name), range.min, range.max)};
+  }
+  WarnOf(name, found->second);
+  return range;
+}
+
+void RangeTable::WarnOf(const std::string& name, const ValueRange& found) {
+  if (!warned_.insert(name).second) return;
+  if (found.clipped > kMostClipped) {
+    warnings_.push_back(fmt::format(
+        "value {}: its encoding clips {:.2f}% of the observed numbers, "
+        "expected at most {:.1f}%; a min-max observer clips none",
+        Quoted(name), found.clipped * 100, kMostClipped * 100));
+  }
+  if (found.range == Range{0, 0}) {
+    warnings_.push_back(fmt::format(
+        "value {}: all observed numbers are 0, its encoding can hold no others",
+        Quoted(name)));
+  }
+}
+
+Status StaticAssigner::Run() {
+  HX_RETURN_IF_ERROR(EncodeInputs());
+  for (ir::Node node : graph_.nodes) {
+    Status status = EncodeNode(node);
+    if (!status.ok())
+      return std::move(status).error().With("graph " + graph_.name);
+    nodes_.push_back(std::move(node));
+  }
+  graph_.nodes = std::move(nodes_);
+  for (size_t i = 0; i < graph_.nodes.size(); ++i)
+    graph_[graph_.nodes[i].output].producer = {static_cast<int32_t>(i)};
+  EncodeMasks();
+  return OkStatus();
+}
+
+Status StaticAssigner::EncodeInputs() {
+  for (const ir::GraphIo& io : graph_.inputs) {
+    switch (io.role.kind) {
+      case RoleKind::kEmbedding:
+      case RoleKind::kHiddenIn:
+      case RoleKind::kRopeCos:
+      case RoleKind::kRopeSin: {
+        HX_ASSIGN_OR_RETURN(ir::Encoding encoding,
+                            FromRange(RoleToString(io.role), Defaults()));
+        graph_[io.value].encoding = std::move(encoding);
+        break;
+      }
+      default:
+        break;  // indices, masks (last), caches (with what they store)
+    }
+  }
+  return OkStatus();
+}
+
+void StaticAssigner::EncodeMasks() {
+  struct Widest {
+    float width = 0;   // of the ranges that the mask is added in
+    int32_t most = 0;  // code
+  };
+  std::map<ir::ValueId, Widest> by_mask;
+  for (const auto& [output, masked] : facts_.masked_adds()) {
+    const ir::Encoding& encoding = *graph_[output].encoding;
+    Widest& widest = by_mask[masked.mask];
+    if (!ir::HasCodes(encoding)) continue;
+    const int32_t most = ir::CodesOf(encoding).most;
+    widest.width =
+        std::max(widest.width, encoding.scales[0] * static_cast<float>(most));
+    widest.most = std::max(widest.most, most);
+  }
+  for (const auto& [mask, widest] : by_mask) {
+    if (widest.most == 0) {
+      graph_[mask].encoding = Half();
+      continue;
+    }
+    graph_[mask].encoding = ir::Encoding{
+        .dtype = widest.most > UINT8_MAX ? DType::kU16 : DType::kU8,
+        .scales = {widest.width / static_cast<float>(widest.most)},
+        .zero_points = {widest.most}};
+  }
+}
+
+Status StaticAssigner::EncodeNode(ir::Node& node) {
+  switch (node.op) {
+    case ir::OpKind::kAttention:
+    case ir::OpKind::kLinearAdd:
+    case ir::OpKind::kGatedMul:
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("node {}: {} has no encodings; lower the graph "
+                               "with the passes of target htp first",
+                               Quoted(graph_[node.output].name),
+                               ir::GetOpInfo(node.op).name)};
+    case ir::OpKind::kLinear:
+      HX_RETURN_IF_ERROR(EncodeLinear(node));
+      break;
+    case ir::OpKind::kEmbedding:
+      break;  // the table stays as it is stored
+    case ir::OpKind::kConcat:
+      HX_RETURN_IF_ERROR(EncodeConcat(node));
+      break;
+    default:
+      HX_RETURN_IF_ERROR(EncodeOtherConstants(node));
+  }
+  if (IsDataMovement(node.op)) {
+    graph_[node.output].encoding = graph_[node.inputs[0]].encoding;
+    return OkStatus();
+  }
+  HX_ASSIGN_OR_RETURN(ir::Encoding encoding, OutputEncoding(node));
+  if (const CacheUse* use = facts_.FindCache(node.output))
+    EncodeCacheInput(*use, encoding);
+  graph_[node.output].encoding = std::move(encoding);
+  return OkStatus();
+}
+
+Status StaticAssigner::EncodeLinear(ir::Node& node) {
+  const std::string layer = graph_[node.output].name;
+  const ir::ConstantId weight = graph_[node.inputs[1]].constant;
+  if (!weight.valid()) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("node {}: expected a constant weight, found a "
+                             "computed one",
+                             Quoted(layer))};
+  }
+  HX_ASSIGN_OR_RETURN(node.inputs[0], ConvertedInput(node.inputs[0], layer));
+  HX_ASSIGN_OR_RETURN(const ir::ConstantId encoded,
+                      shared_.constants.Weight(weight, layer, Settings(layer)));
+  node.inputs[1] = graph_.AddConstant(encoded, module_.constants[encoded]);
+  if (node.inputs.size() < 3) return OkStatus();
+  if (!IsHalf(Settings(layer))) {
+    EncodeBias(node);
+    return OkStatus();
+  }
+  HX_ASSIGN_OR_RETURN(const ir::ConstantId bias,
+                      shared_.constants.Tensor(graph_[node.inputs[2]].constant,
+                                               layer, Settings(layer)));
+  node.inputs[2] = graph_.AddConstant(bias, module_.constants[bias]);
+  return OkStatus();
+}
+
+Result<ir::ValueId> StaticAssigner::ConvertedInput(ir::ValueId x,
+                                                   const std::string& layer) {
+  const LayerSettings& settings = Settings(layer);
+  const auto& present = graph_[x].encoding;
+  if (present && Suits(*present, settings)) return x;
+  const std::string source = graph_[SourceOf(graph_, x)].name;
+  HX_ASSIGN_OR_RETURN(ir::Encoding encoding, FromRange(source, settings));
+  const ir::TensorType type = graph_.type(x);
+  const ir::ValueId converted = {static_cast<int32_t>(graph_.values.size())};
+  graph_.values.push_back({.type = type,
+                           .name = layer + ".input",
+                           .producer = {static_cast<int32_t>(nodes_.size())},
+                           .encoding = std::move(encoding)});
+  nodes_.push_back({.op = ir::OpKind::kConvert,
+                    .inputs = {x},
+                    .output = converted,
+                    .attrs = {}});
+  return converted;
+}
+
+void StaticAssigner::EncodeBias(ir::Node& node) {
+  const std::string layer = graph_[node.output].name;
+  const auto x_scale =
+      static_cast<double>(graph_[node.inputs[0]].encoding->scales[0]);
+  const ir::ConstantId weight = graph_[node.inputs[1]].constant;
+  std::vector<float> scales;
+  for (const float scale : module_.constants[weight].encoding->scales)
+    scales.push_back(static_cast<float>(x_scale * static_cast<double>(scale)));
+  const ir::ConstantId bias = shared_.constants.Bias(
+      graph_[node.inputs[2]].constant, layer, std::move(scales));
+  node.inputs[2] = graph_.AddConstant(bias, module_.constants[bias]);
+}
+
+Status StaticAssigner::EncodeOtherConstants(ir::Node& node) {
+  const std::string name = graph_[node.output].name;
+  for (ir::ValueId& input : node.inputs) {
+    const ir::ConstantId id = graph_[input].constant;
+    if (!id.valid()) continue;
+    HX_ASSIGN_OR_RETURN(const ir::ConstantId encoded,
+                        shared_.constants.Tensor(id, name, Settings(name)));
+    input = graph_.AddConstant(encoded, module_.constants[encoded]);
+  }
+  return OkStatus();
+}
+
+Result<ir::Encoding> StaticAssigner::OutputEncoding(const ir::Node& node) {
+  const std::string& name = graph_[node.output].name;
+  const LayerSettings& settings = Settings(name);
+  if (const CacheUse* use = facts_.FindCache(node.output);
+      use != nullptr && node.op == ir::OpKind::kConvert) {
+    return CacheEncoding(node, *use);
+  }
+  if (facts_.FindByOutput(node.output) != nullptr) return MaskedEncoding(name);
+  if (const MaskedAdd* masked = facts_.FindByScores(node.output))
+    return FromRange(graph_[masked->output].name, settings);
+  if (node.op == ir::OpKind::kSoftmax && !IsHalf(settings))
+    return ProbabilityEncoding(settings.scheme->activation_bits);
+  return FromRange(name, settings);
+}
+
+Result<ir::Encoding> StaticAssigner::CacheEncoding(const ir::Node& node,
+                                                   CacheUse use) {
+  const bool wide = use.input == RoleKind::kKIn &&
+                    shared_.options.wide_k_layers.contains(use.layer);
+  if (shared_.options.recipe->recipe.kv_bits != 8 || wide)
+    return *graph_[node.inputs[0]].encoding;
+  HX_ASSIGN_OR_RETURN(const Range range,
+                      shared_.ranges.Find(graph_[node.output].name));
+  return ActivationEncoding(range, ActivationFormat{.bits = 8});
+}
+
+void StaticAssigner::EncodeCacheInput(CacheUse use,
+                                      const ir::Encoding& encoding) {
+  const ir::ValueId input = graph_.FindIo({use.input, use.layer});
+  if (input.valid()) graph_[input].encoding = encoding;
+}
+
+Status StaticAssigner::EncodeConcat(const ir::Node& node) {
+  const auto& first = graph_[node.inputs[0]].encoding;
+  const auto& second = graph_[node.inputs[1]].encoding;
+  if (first && first == second) return OkStatus();
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("node {}: expected inputs of one encoding, found "
+                  "{} and {}",
+                  Quoted(graph_[node.output].name), first ? "one" : "none",
+                  second ? "another" : "none")};
+}
+
+Result<ir::Encoding> StaticAssigner::FromRange(const std::string& name,
+                                               const LayerSettings& settings) {
+  if (IsHalf(settings)) return Half();
+  HX_ASSIGN_OR_RETURN(const Range range, shared_.ranges.Find(name));
+  return ActivationEncoding(range, FormatOf(settings));
+}
+
+Result<ir::Encoding> StaticAssigner::MaskedEncoding(const std::string& name) {
+  const LayerSettings& settings = Settings(name);
+  if (IsHalf(settings)) return Half();
+  HX_ASSIGN_OR_RETURN(Range range, shared_.ranges.Find(name));
+  range.min -= kHiddenBelow;
+  return ActivationEncoding(
+      range, ActivationFormat{.bits = settings.scheme->activation_bits});
+}
+
+}  // namespace hexllm::quant

@@ -1,0 +1,80 @@
+// Encodings of one graph in static schemes and fp16. Part of quant/assign.h,
+// which has the rules.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/graph.h"
+#include "quant/assign.h"
+#include "quant/constant_encoder.h"
+#include "quant/graph_facts.h"
+
+namespace hexllm::quant {
+
+// Ranges by name; warns once of each that clips or is nothing.
+class RangeTable {
+ public:
+  RangeTable(const Ranges* ranges, std::vector<std::string>& warnings)
+      : ranges_(ranges), warnings_(warnings) {}
+  // kBadInput when there is none, or it is not finite.
+  Result<Range> Find(const std::string& name);
+
+ private:
+  void WarnOf(const std::string& name, const ValueRange& found);
+
+  const Ranges* ranges_;
+  std::vector<std::string>& warnings_;
+  std::set<std::string> warned_;
+};
+
+// What the graphs of a module share. Borrowed.
+struct AssignShared {
+  const AssignOptions& options;
+  RangeTable& ranges;
+  ConstantEncoder& constants;
+};
+
+class StaticAssigner {
+ public:
+  StaticAssigner(ir::Module& module, ir::Graph& graph, AssignShared shared)
+      : module_(module), graph_(graph), shared_(shared), facts_(graph) {}
+
+  Status Run();
+
+ private:
+  const LayerSettings& Settings(const std::string& name) const {
+    return shared_.options.recipe->For(name);
+  }
+  const LayerSettings& Defaults() const {
+    return shared_.options.recipe->recipe.defaults;
+  }
+
+  Status EncodeInputs();
+  void EncodeMasks();
+  // Rewrites constants of `node`, may insert a convert before it, and encodes
+  // its output.
+  Status EncodeNode(ir::Node& node);
+  Status EncodeLinear(ir::Node& node);
+  Result<ir::ValueId> ConvertedInput(ir::ValueId x, const std::string& layer);
+  void EncodeBias(ir::Node& node);
+  Status EncodeOtherConstants(ir::Node& node);
+  Result<ir::Encoding> OutputEncoding(const ir::Node& node);
+  Result<ir::Encoding> CacheEncoding(const ir::Node& node, CacheUse use);
+  Status EncodeConcat(const ir::Node& node);
+  void EncodeCacheInput(CacheUse use, const ir::Encoding& encoding);
+  // Of the range observed under `name`, in the format of `settings`.
+  Result<ir::Encoding> FromRange(const std::string& name,
+                                 const LayerSettings& settings);
+  Result<ir::Encoding> MaskedEncoding(const std::string& name);
+
+  ir::Module& module_;
+  ir::Graph& graph_;
+  AssignShared shared_;
+  GraphFacts facts_;
+  std::vector<ir::Node> nodes_;  // the graph's, with converts, so far
+};
+
+}  // namespace hexllm::quant

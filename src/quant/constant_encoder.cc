@@ -1,0 +1,69 @@
+#include "quant/constant_encoder.h"
+
+#include <fmt/format.h>
+
+#include "base/quote.h"
+#include "quant/weight_encoding.h"
+
+namespace hexllm::quant {
+
+ir::ConstantId ConstantEncoder::Place(ir::ConstantId id, ir::Encoding encoding,
+                                      const std::string& name) {
+  const auto& present = constants_[id].encoding;
+  if (!plain_.contains(id) && (!present || *present == encoding)) {
+    if (!present) constants_.SetEncoding(id, std::move(encoding));
+    return id;
+  }
+  for (const ir::ConstantId copy : copies_[id])
+    if (constants_[copy].encoding == encoding) return copy;
+  ir::Constant copy = constants_[id];
+  copy.name = name;
+  copy.encoding = std::move(encoding);
+  const ir::ConstantId added = constants_.Add(std::move(copy));
+  copies_[id].push_back(added);
+  return added;
+}
+
+Result<ir::ConstantId> ConstantEncoder::Weight(ir::ConstantId id,
+                                               const std::string& layer,
+                                               const LayerSettings& settings) {
+  const std::pair key(id, layer);
+  if (const auto found = given_.find(key); found != given_.end())
+    return found->second;
+  WeightReport report;
+  HX_ASSIGN_OR_RETURN(ir::Encoding encoding,
+                      WeightEncoding(constants_[id], settings, &report));
+  if (report.zero_channels > 0) {
+    warnings_.push_back(
+        fmt::format("layer {}: {} of the {} output channels of tensor {} are "
+                    "nothing but zeros",
+                    Quoted(layer), report.zero_channels, report.channels,
+                    Quoted(constants_[id].name)));
+  }
+  progress_.Update(++weights_done_);
+  return given_[key] = Place(id, std::move(encoding), layer + ".weight");
+}
+
+ir::ConstantId ConstantEncoder::Bias(ir::ConstantId id,
+                                     const std::string& layer,
+                                     std::vector<float> scales) {
+  ir::Encoding encoding{.dtype = DType::kI32};
+  encoding.axis = scales.size() > 1 ? 0 : -1;
+  encoding.scales = std::move(scales);
+  return Place(id, std::move(encoding), layer + ".bias");
+}
+
+Result<ir::ConstantId> ConstantEncoder::Tensor(ir::ConstantId id,
+                                               const std::string& reader,
+                                               const LayerSettings& settings) {
+  const std::pair key(id, reader);
+  if (const auto found = given_.find(key); found != given_.end())
+    return found->second;
+  const bool half = settings.scheme->activations == ActivationKind::kFloat16;
+  HX_ASSIGN_OR_RETURN(
+      ir::Encoding encoding,
+      half ? HalfEncoding(constants_[id]) : TensorEncoding(constants_[id]));
+  return given_[key] = Place(id, std::move(encoding), reader + ".weight");
+}
+
+}  // namespace hexllm::quant

@@ -1,0 +1,56 @@
+// Encodes the constants of a module, each once however many graphs read it.
+// Part of quant/assign.h.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/status.h"
+#include "ir/graph.h"
+#include "quant/recipe.h"
+
+namespace hexllm::quant {
+
+// Methods return the constant that a reader is to use from now on: the one it
+// read, or one with the same bytes where another reader wants other numbers.
+class ConstantEncoder {
+ public:
+  // Borrows; all must outlive this.
+  ConstantEncoder(ir::ConstantStore& constants, ProgressSink& progress,
+                  std::vector<std::string>& warnings)
+      : constants_(constants), progress_(progress), warnings_(warnings) {}
+
+  // Some reader wants this constant as it is stored.
+  void KeepPlain(ir::ConstantId id) { plain_.insert(id); }
+
+  // The weight of a linear; see WeightEncoding. Reports progress.
+  Result<ir::ConstantId> Weight(ir::ConstantId id, const std::string& layer,
+                                const LayerSettings& settings);
+  // The bias of a linear, i32 with the scales of its accumulators: one for each
+  // of `scales`, or one for all.
+  ir::ConstantId Bias(ir::ConstantId id, const std::string& layer,
+                      std::vector<float> scales);
+  // Any other constant: see TensorEncoding, or HalfEncoding where `settings`
+  // ask for fp16.
+  Result<ir::ConstantId> Tensor(ir::ConstantId id, const std::string& reader,
+                                const LayerSettings& settings);
+
+ private:
+  ir::ConstantId Place(ir::ConstantId id, ir::Encoding encoding,
+                       const std::string& name);
+
+  ir::ConstantStore& constants_;
+  ProgressSink& progress_;
+  std::vector<std::string>& warnings_;
+  std::set<ir::ConstantId> plain_;
+  // What a reader was given for a constant.
+  std::map<std::pair<ir::ConstantId, std::string>, ir::ConstantId> given_;
+  std::map<ir::ConstantId, std::vector<ir::ConstantId>> copies_;
+  int64_t weights_done_ = 0;
+};
+
+}  // namespace hexllm::quant

@@ -1,0 +1,66 @@
+#include "quant/graph_facts.h"
+
+#include <set>
+
+namespace hexllm::quant {
+namespace {
+
+std::set<ir::ValueId> MaskInputs(const ir::Graph& graph) {
+  std::set<ir::ValueId> masks;
+  for (const ir::GraphIo& io : graph.inputs)
+    if (io.role.kind == RoleKind::kMask) masks.insert(io.value);
+  return masks;
+}
+
+}  // namespace
+
+bool IsDataMovement(ir::OpKind op) {
+  return op == ir::OpKind::kReshape || op == ir::OpKind::kTranspose ||
+         op == ir::OpKind::kSliceRows || op == ir::OpKind::kConcat;
+}
+
+ir::ValueId SourceOf(const ir::Graph& graph, ir::ValueId value) {
+  while (graph[value].producer.valid()) {
+    const ir::Node& node = graph[graph[value].producer];
+    if (!IsDataMovement(node.op) || node.inputs.size() != 1) break;
+    value = node.inputs[0];
+  }
+  return value;
+}
+
+GraphFacts::GraphFacts(const ir::Graph& graph) {
+  const std::set<ir::ValueId> masks = MaskInputs(graph);
+  for (const ir::Node& node : graph.nodes) {
+    if (node.op != ir::OpKind::kAdd) continue;
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      if (!masks.contains(node.inputs[side])) continue;
+      const ir::ValueId scores = SourceOf(graph, node.inputs[1 - side]);
+      by_output_[node.output] = {node.output, scores, node.inputs[side]};
+      output_by_scores_[scores] = node.output;
+    }
+  }
+  for (const ir::GraphIo& io : graph.outputs) {
+    const bool is_k = io.role.kind == RoleKind::kKOut;
+    if (!is_k && io.role.kind != RoleKind::kVOut) continue;
+    caches_[SourceOf(graph, io.value)] = {
+        is_k ? RoleKind::kKIn : RoleKind::kVIn, io.role.index};
+  }
+}
+
+const MaskedAdd* GraphFacts::FindByOutput(ir::ValueId value) const {
+  const auto found = by_output_.find(value);
+  return found == by_output_.end() ? nullptr : &found->second;
+}
+
+const MaskedAdd* GraphFacts::FindByScores(ir::ValueId value) const {
+  const auto found = output_by_scores_.find(value);
+  return found == output_by_scores_.end() ? nullptr
+                                          : FindByOutput(found->second);
+}
+
+const CacheUse* GraphFacts::FindCache(ir::ValueId value) const {
+  const auto found = caches_.find(value);
+  return found == caches_.end() ? nullptr : &found->second;
+}
+
+}  // namespace hexllm::quant

@@ -1,0 +1,51 @@
+// What the rules of encodings need to know of a graph's structure: where a
+// value comes from, which scores a mask is added to, what the caches store.
+// Part of quant/assign.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "ir/graph.h"
+
+namespace hexllm::quant {
+
+// Ops that put elements elsewhere and compute nothing.
+bool IsDataMovement(ir::OpKind op);
+
+// The value that `value` is made of by data movement of one input; `value`
+// itself when it is computed or a graph input.
+ir::ValueId SourceOf(const ir::Graph& graph, ir::ValueId value);
+
+// scores + mask. `scores` is the source of the other operand.
+struct MaskedAdd {
+  ir::ValueId output;
+  ir::ValueId scores;
+  ir::ValueId mask;
+};
+
+// The value that a cache stores: the source of k_out[l] or v_out[l].
+struct CacheUse {
+  RoleKind input;  // kKIn or kVIn
+  int32_t layer;
+};
+
+class GraphFacts {
+ public:
+  explicit GraphFacts(const ir::Graph& graph);
+
+  // The masked add that makes `value`, or whose scores it is; else null.
+  const MaskedAdd* FindByOutput(ir::ValueId value) const;
+  const MaskedAdd* FindByScores(ir::ValueId value) const;
+  const CacheUse* FindCache(ir::ValueId value) const;
+  const std::map<ir::ValueId, MaskedAdd>& masked_adds() const {
+    return by_output_;
+  }
+
+ private:
+  std::map<ir::ValueId, MaskedAdd> by_output_;
+  std::map<ir::ValueId, ir::ValueId> output_by_scores_;
+  std::map<ir::ValueId, CacheUse> caches_;
+};
+
+}  // namespace hexllm::quant

@@ -1,0 +1,217 @@
+#include "quant/weight_encoding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "base/quote.h"
+#include "quant/block_scales.h"
+#include "quant/range.h"
+#include "quant/weight_rows.h"
+
+namespace hexllm::quant {
+namespace {
+
+constexpr float kMostFloat = std::numeric_limits<float>::max();
+// The greatest number that rounds to a finite half.
+constexpr float kMostHalf = 65519.996f;
+constexpr int kDynamicBlock = 32;  // of q4_1 and q8_0
+
+int64_t Columns(const ir::Constant& weight) {
+  return weight.type.shape.empty() ? 1 : weight.type.shape.back();
+}
+
+Status CheckBlocks(const ir::Constant& weight, int block) {
+  if (Columns(weight) % block == 0) return OkStatus();
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("tensor {}: expected blocks that divide its {} input "
+                  "channels, found blocks of {}; give the layer another block "
+                  "or a scheme without blocks",
+                  Quoted(weight.name), Columns(weight), block)};
+}
+
+void Count(const WeightRow& row, WeightReport* report) {
+  if (report == nullptr) return;
+  ++report->channels;
+  if (row.magnitude == 0) ++report->zero_channels;
+}
+
+// Scales from min-max's down to a fifth of it, evenly.
+class ScaleCandidates {
+ public:
+  ScaleCandidates(float magnitude, float most, int count)
+      : widest_(std::max(magnitude / most, LeastScale(16))), count_(count) {}
+  int size() const { return count_; }
+  float operator[](int i) const {
+    const float shrink =
+        1 - 0.8f * static_cast<float>(i) / static_cast<float>(count_);
+    return std::max(widest_ * shrink, LeastScale(16));
+  }
+
+ private:
+  float widest_;
+  int count_;
+};
+
+int CandidateCount(const LayerSettings& settings) {
+  return settings.weight_observer == WeightObserverKind::kMse
+             ? std::max(settings.mse_candidates, 1)
+             : 1;
+}
+
+float SearchRowScale(const WeightRow& row, const ScaleCandidates& scales,
+                     float most) {
+  float best = scales[0];
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; scales.size() > 1 && i < scales.size(); ++i) {
+    const double error = RoundingError(row.values, {scales[i], most}, least);
+    if (error >= least) continue;
+    least = error;
+    best = scales[i];
+  }
+  return best;
+}
+
+// What one symmetric scheme asks for.
+struct Symmetric {
+  ir::Encoding encoding;  // without scales
+  float most;             // code
+};
+
+Symmetric SymmetricOf(int bits) {
+  switch (bits) {
+    case 4:
+      return {{.dtype = DType::kI8, .bits = 4}, 7.0f};
+    case 8:
+      return {{.dtype = DType::kI8}, 127.0f};
+    default:
+      HX_CHECK(bits == 16);
+      return {{.dtype = DType::kI16}, 32767.0f};
+  }
+}
+
+Result<ir::Encoding> PerChannel(const ir::Constant& weight,
+                                const LayerSettings& settings,
+                                WeightReport* report) {
+  auto [encoding, most] = SymmetricOf(settings.scheme->weight_bits);
+  encoding.axis = 0;
+  encoding.scales.reserve(static_cast<size_t>(ir::NumRows(weight)));
+  HX_RETURN_IF_ERROR(VisitRows(weight, kMostFloat, [&](const WeightRow& row) {
+    Count(row, report);
+    const ScaleCandidates scales(row.magnitude, most, CandidateCount(settings));
+    encoding.scales.push_back(SearchRowScale(row, scales, most));
+  }));
+  return std::move(encoding);
+}
+
+// Reads the weight twice when it searches: the candidates follow from all of
+// it.
+Result<ir::Encoding> PerTensor(const ir::Constant& weight,
+                               const LayerSettings& settings,
+                               WeightReport* report) {
+  auto [encoding, most] = SymmetricOf(settings.scheme->weight_bits);
+  float magnitude = 0;
+  HX_RETURN_IF_ERROR(VisitRows(weight, kMostFloat, [&](const WeightRow& row) {
+    Count(row, report);
+    magnitude = std::max(magnitude, row.magnitude);
+  }));
+  const ScaleCandidates scales(magnitude, most, CandidateCount(settings));
+  std::vector<double> errors(static_cast<size_t>(scales.size()));
+  if (scales.size() > 1) {
+    HX_RETURN_IF_ERROR(VisitRows(weight, kMostFloat, [&](const WeightRow& row) {
+      for (int i = 0; i < scales.size(); ++i) {
+        errors[static_cast<size_t>(i)] +=
+            RoundingError(row.values, {scales[i], most},
+                          std::numeric_limits<double>::infinity());
+      }
+    }));
+  }
+  const auto best = std::min_element(errors.begin(), errors.end());
+  encoding.scales = {scales[static_cast<int>(best - errors.begin())]};
+  return std::move(encoding);
+}
+
+Result<ir::Encoding> PerBlock(const ir::Constant& weight,
+                              const LayerSettings& settings,
+                              WeightReport* report) {
+  HX_RETURN_IF_ERROR(CheckBlocks(weight, settings.block));
+  const BlockSearch search = {settings.block, CandidateCount(settings)};
+  const auto rows = static_cast<size_t>(ir::NumRows(weight));
+  const auto blocks = static_cast<size_t>(Columns(weight) / settings.block);
+  ir::Encoding encoding = SymmetricOf(4).encoding;
+  encoding.axis = 0;
+  encoding.block = settings.block;
+  encoding.scales.resize(rows);
+  encoding.block_scales.resize(rows * blocks);
+  HX_RETURN_IF_ERROR(VisitRows(weight, kMostFloat, [&](const WeightRow& row) {
+    Count(row, report);
+    const auto i = static_cast<size_t>(row.index);
+    encoding.scales[i] = ChooseBlockScales(
+        row.values, search,
+        std::span(encoding.block_scales).subspan(i * blocks, blocks));
+  }));
+  return encoding;
+}
+
+Result<ir::Encoding> Dynamic(const ir::Constant& weight, const Scheme& scheme,
+                             WeightReport* report) {
+  HX_RETURN_IF_ERROR(CheckBlocks(weight, kDynamicBlock));
+  HX_RETURN_IF_ERROR(VisitRows(
+      weight, kMostFloat, [&](const WeightRow& row) { Count(row, report); }));
+  return ir::Encoding{.dtype = scheme.weight_bits == 4 ? DType::kQ4_1
+                                                       : DType::kQ8_0};
+}
+
+}  // namespace
+
+Error UnfitNumber(const ir::Constant& weight, const WeightRow& row,
+                  float most) {
+  size_t column = 0;
+  while (column + 1 < row.values.size() && std::abs(row.values[column]) <= most)
+    ++column;
+  const std::string limit = most == kMostFloat
+                                ? "a finite number"
+                                : fmt::format("a magnitude up to {:g}", most);
+  return {ErrorCode::kBadInput,
+          fmt::format("tensor {}: row {}, column {}: expected {}, found {}",
+                      Quoted(weight.name), row.index, column, limit,
+                      row.values[column])};
+}
+
+Result<ir::Encoding> WeightEncoding(const ir::Constant& weight,
+                                    const LayerSettings& settings,
+                                    WeightReport* report) {
+  const Scheme& scheme = *settings.scheme;
+  HX_CHECK(scheme.activations != ActivationKind::kFloat32);
+  if (scheme.activations == ActivationKind::kFloat16)
+    return HalfEncoding(weight);
+  if (scheme.activations == ActivationKind::kDynamic)
+    return Dynamic(weight, scheme, report);
+  if (scheme.block) return PerBlock(weight, settings, report);
+  const bool per_channel =
+      settings.granularity == WeightGranularity::kPerChannel &&
+      scheme.weight_bits < 16;
+  return per_channel ? PerChannel(weight, settings, report)
+                     : PerTensor(weight, settings, report);
+}
+
+Result<ir::Encoding> TensorEncoding(const ir::Constant& tensor) {
+  Range range;
+  HX_RETURN_IF_ERROR(VisitRows(tensor, kMostFloat, [&](const WeightRow& row) {
+    const Range extremes = StatsOf(row.values).extremes;
+    range = {std::min(range.min, extremes.min),
+             std::max(range.max, extremes.max)};
+  }));
+  return ActivationEncoding(range, ActivationFormat{.bits = 16});
+}
+
+Result<ir::Encoding> HalfEncoding(const ir::Constant& tensor) {
+  HX_RETURN_IF_ERROR(VisitRows(tensor, kMostHalf, [](const WeightRow&) {}));
+  return ir::Encoding{.dtype = DType::kF16};
+}
+
+}  // namespace hexllm::quant
