@@ -15,8 +15,11 @@ function(hexllm_kernel_flags isa processors)
 endfunction()
 
 hexllm_kernel_flags(avx2 "^(x86_64|AMD64)$" -mavx2 -mfma -mf16c)
-hexllm_kernel_flags(
-  avx512 "^(x86_64|AMD64)$" -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq
-  # GCC 12 warns about the undefined operands in its own AVX-512 header (PR 105593).
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)
+set(avx512_flags
+    -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq
+    # GCC 12 warns about the undefined operands in its own AVX-512 header (PR 105593).
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)
+hexllm_kernel_flags(avx512 "^(x86_64|AMD64)$" ${avx512_flags})
+hexllm_kernel_flags(avx512vnni "^(x86_64|AMD64)$" ${avx512_flags} -mavx512vnni)
 hexllm_kernel_flags(neon "^(aarch64|arm64)$")
+hexllm_kernel_flags(neondot "^(aarch64|arm64)$" -march=armv8.2-a+dotprod)

@@ -88,7 +88,7 @@ constexpr KernelTable kAvx512 =
                         kAvx512MatMul),
              HX_DOTS(Isa::kAvx512, ref));
 constexpr KernelTable kAvx512Vnni =
-    WithDots(kAvx512, HX_DOTS(Isa::kAvx512Vnni, ref));
+    WithDots(kAvx512, HX_DOTS(Isa::kAvx512Vnni, avx512vnni));
 
 // The compilers' checks include that the operating system saves the registers.
 bool HasAvx2() {

@@ -45,11 +45,33 @@ TEST(KernelTable, HasEveryWeightTypeAndNoOther) {
   }
 }
 
+TEST(KernelTable, RoundsActivationsForQ4_1AndQ8_0) {
+  for (const KernelTable* table : AllKernels()) {
+    for (const DTypeInfo& info : AllDTypes()) {
+      EXPECT_EQ(table->matmul_q[static_cast<size_t>(info.dtype)] != nullptr,
+                info.dtype == DType::kQ4_1 || info.dtype == DType::kQ8_0)
+          << IsaName(table->isa) << " " << info.name;
+    }
+  }
+}
+
+// A set that adds instructions to another needs it.
+TEST(KernelTable, ExtensionsHaveTheirBase) {
+  if (FindKernels(Isa::kAvx512Vnni) != nullptr) {
+    EXPECT_NE(FindKernels(Isa::kAvx512), nullptr);
+  }
+  if (FindKernels(Isa::kNeonDot) != nullptr) {
+    EXPECT_NE(FindKernels(Isa::kNeon), nullptr);
+  }
+}
+
 TEST(KernelTable, HasEveryOp) {
   for (const KernelTable* table : AllKernels()) {
     EXPECT_TRUE(table->rms_norm && table->rope && table->attention &&
                 table->add && table->mul && table->scale && table->activate &&
-                table->gated_mul && table->softcap)
+                table->gated_mul && table->softcap && table->quantize_rows &&
+                table->int_dot && table->round_codes && table->round_f16 &&
+                table->softmax && table->batch_matmul)
         << IsaName(table->isa);
   }
 }

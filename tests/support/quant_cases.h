@@ -1,0 +1,184 @@
+// Random arguments for the kernels of rounded numbers (packed weights, 8-bit
+// codes), for their tests, fuzz target and benchmarks. Everything is a function
+// of the generator passed. See kernel_cases.h.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "backend/cpu/kernels/packed.h"
+#include "tests/support/kernel_cases.h"
+
+namespace hexllm::cpu::testing {
+
+// 64-byte aligned bytes; exactly `bytes` of them end the allocation.
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(int64_t bytes)
+      : storage_((bytes + 3) / 4), size_(static_cast<size_t>(bytes)) {}
+  std::span<std::byte> bytes() {
+    return {reinterpret_cast<std::byte*>(storage_.data()), size_};
+  }
+
+ private:
+  Scratch storage_;
+  size_t size_;
+};
+
+// N stored rows of K elements, packed. `stored` must have exactly their size.
+inline void PackRows(DType dtype, int64_t n, int64_t k, ByteSpan stored,
+                     std::span<std::byte> packed) {
+  const size_t row_bytes = stored.size() / static_cast<size_t>(n);
+  const auto panel_bytes = static_cast<size_t>(PackedPanelBytes(dtype, k));
+  for (int64_t first = 0; first < n; first += kPackedRows) {
+    const int64_t count = std::min(kPackedRows, n - first);
+    PackPanel(dtype, k,
+              stored.subspan(static_cast<size_t>(first) * row_bytes,
+                             static_cast<size_t>(count) * row_bytes),
+              packed.first(panel_bytes));
+    packed = packed.subspan(panel_bytes);
+  }
+}
+
+// Rows of floats rounded by one table's quantize_rows.
+struct RoundedRows {
+  RoundedRows(const KernelTable& table, std::span<const float> x, int64_t rows,
+              int64_t k)
+      : codes(static_cast<size_t>(rows * k)),
+        scales(static_cast<size_t>(rows * k / kQuantBlock)),
+        sums(scales.size()) {
+    table.quantize_rows(
+        {.x = x.data(), .x_stride = k, .rows = rows, .k = k, .out = View()});
+  }
+  QuantizedRows View() { return {codes.data(), scales.data(), sums.data()}; }
+
+  std::vector<int8_t> codes;
+  std::vector<float> scales;
+  std::vector<int32_t> sums;
+};
+
+// One matmul_q with all that its arguments point to. `shape` without gaps in x
+// and w; k a multiple of 32; n_begin a multiple of 16 and n_end one, or n.
+class MatMulQCase {
+ public:
+  MatMulQCase(std::mt19937& rng, DType dtype, const MatMulShape& shape)
+      : dtype_(dtype),
+        shape_(shape),
+        x_(RandomFloats(rng, shape.rows * shape.k)),
+        bias_(RandomFloats(rng, shape.n)),
+        residual_(RandomFloats(rng, shape.rows * (shape.n + shape.out_gap))),
+        stored_(static_cast<size_t>(shape.n * WeightRowBytes(dtype, shape.k))),
+        packed_(PackedBytes(dtype, shape.n, shape.k)) {
+    for (int64_t i = 0; i < shape.n; ++i) {
+      FillWeightRow(rng, dtype, shape.k,
+                    stored_.data() + i * WeightRowBytes(dtype, shape.k));
+    }
+    Pack();
+  }
+
+  // To be changed before Pack() and Run().
+  std::vector<float>& x() { return x_; }
+  std::vector<std::byte>& stored() { return stored_; }
+  void Pack() {
+    PackRows(dtype_, shape_.n, shape_.k, stored_, packed_.bytes());
+  }
+
+  MatMulQArgs Args(RoundedRows& rows, float* out) {
+    return {.x = rows.View(),
+            .w = packed_.bytes().data(),
+            .bias = shape_.bias ? bias_.data() : nullptr,
+            .residual = shape_.residual ? out : nullptr,
+            .out = out,
+            .out_stride = shape_.n + shape_.out_gap,
+            .rows = shape_.rows,
+            .k = shape_.k,
+            .n_begin = shape_.n_begin,
+            .n_end = shape_.n_end};
+  }
+
+  // The whole output [rows, n + out_gap]; what the kernel must not write stays
+  // as in the residual. Rows are rounded by the same table.
+  std::vector<float> Run(const KernelTable& table) {
+    RoundedRows rows(table, x_, shape_.rows, shape_.k);
+    std::vector<float> out = residual_;
+    table.matmul_q[static_cast<size_t>(dtype_)](Args(rows, out.data()));
+    return out;
+  }
+
+ private:
+  DType dtype_;
+  MatMulShape shape_;
+  std::vector<float> x_, bias_, residual_;
+  std::vector<std::byte> stored_;
+  AlignedBytes packed_;
+};
+
+// A shape for MatMulQCase.
+inline MatMulShape RandomPackedShape(std::mt19937& rng, int64_t max_k) {
+  MatMulShape shape = {};
+  shape.rows =
+      RandomInt(rng, 0, 1) == 0 ? RandomInt(rng, 1, 4) : RandomInt(rng, 1, 70);
+  shape.n = RandomInt(rng, 1, 100);
+  shape.k = kQuantBlock * RandomInt(rng, 1, max_k / kQuantBlock);
+  const int64_t panels = (shape.n + kPackedRows - 1) / kPackedRows;
+  const int64_t first = RandomInt(rng, 0, panels - 1);
+  const int64_t last = RandomInt(rng, first + 1, panels);
+  shape.n_begin = first * kPackedRows;
+  shape.n_end = std::min(last * kPackedRows, shape.n);
+  shape.out_gap = RandomInt(rng, 0, 1) * RandomInt(rng, 0, 20);
+  shape.bias = RandomInt(rng, 0, 1) == 1;
+  shape.residual = RandomInt(rng, 0, 1) == 1;
+  return shape;
+}
+
+// One int_dot with all that its arguments point to.
+class IntDotCase {
+ public:
+  IntDotCase(std::mt19937& rng, const MatMulShape& shape)
+      : shape_(shape),
+        a_stride_(PaddedDepth(shape.k) + shape.x_gap),
+        a_(static_cast<size_t>(shape.rows * a_stride_)),
+        stored_(static_cast<size_t>(shape.n * shape.k)),
+        packed_(PackedBytes(DType::kI8, shape.n, shape.k)) {
+    for (int8_t& code : a_) code = static_cast<int8_t>(rng());
+    for (std::byte& code : stored_) code = static_cast<std::byte>(rng());
+    Pack();
+  }
+
+  std::vector<int8_t>& a() { return a_; }
+  std::vector<std::byte>& stored() { return stored_; }
+  void Pack() {
+    PackRows(DType::kI8, shape_.n, shape_.k, stored_, packed_.bytes());
+  }
+
+  IntDotArgs Args(int32_t* out) {
+    return {.a = a_.data(),
+            .a_stride = a_stride_,
+            .w = packed_.bytes().data(),
+            .out = out,
+            .out_stride = shape_.n + shape_.out_gap,
+            .rows = shape_.rows,
+            .k = shape_.k,
+            .n_begin = shape_.n_begin,
+            .n_end = shape_.n_end};
+  }
+  // The whole output [rows, n + out_gap]; -1 where nothing was written.
+  std::vector<int32_t> Run(const KernelTable& table) {
+    std::vector<int32_t> out(
+        static_cast<size_t>(shape_.rows * (shape_.n + shape_.out_gap)), -1);
+    table.int_dot(Args(out.data()));
+    return out;
+  }
+
+ private:
+  MatMulShape shape_;
+  int64_t a_stride_;
+  std::vector<int8_t> a_;
+  std::vector<std::byte> stored_;
+  AlignedBytes packed_;
+};
+
+}  // namespace hexllm::cpu::testing
