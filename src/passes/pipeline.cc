@@ -5,7 +5,9 @@
 #include "base/check.h"
 #include "base/quote.h"
 #include "ir/verify.h"
+#include "passes/convert_kv.h"
 #include "passes/dead_code.h"
+#include "passes/decompose_attention.h"
 #include "passes/fold_scale.h"
 #include "passes/fuse_gated_mul.h"
 #include "passes/fuse_linear_add.h"
@@ -14,26 +16,35 @@
 namespace hexllm {
 namespace {
 
+constexpr Pass kConvertKv = {"convert_kv", ConvertKv};
 constexpr Pass kDeadCode = {"dead_code", RemoveDeadCode};
+constexpr Pass kDecomposeAttention = {"decompose_attention",
+                                      DecomposeAttention};
 constexpr Pass kFoldScale = {"fold_scale", FoldScale};
 constexpr Pass kFuseGatedMul = {"fuse_gated_mul", FuseGatedMul};
 constexpr Pass kFuseLinearAdd = {"fuse_linear_add", FuseLinearAdd};
 constexpr Pass kSimplifyReshape = {"simplify_reshape", SimplifyReshape};
 
-constexpr Pass kAllPasses[] = {kDeadCode, kFoldScale, kFuseGatedMul,
-                               kFuseLinearAdd, kSimplifyReshape};
+constexpr Pass kAllPasses[] = {
+    kConvertKv,    kDeadCode,      kDecomposeAttention, kFoldScale,
+    kFuseGatedMul, kFuseLinearAdd, kSimplifyReshape};
 
 // Dead readers would hide single uses from the fusions: they go first. Every
 // pass removes what it made dead.
 constexpr Pass kCpuPasses[] = {kDeadCode, kSimplifyReshape, kFoldScale,
                                kFuseGatedMul, kFuseLinearAdd};
 
+// Attention is taken apart before the caches are converted: its concats then
+// read the converted values. Nothing is fused: each value has an encoding.
+constexpr Pass kHtpPasses[] = {kDeadCode, kSimplifyReshape, kFoldScale,
+                               kDecomposeAttention, kConvertKv};
+
 struct TargetRow {
   std::string_view target;
   std::span<const Pass> passes;
 };
 
-constexpr TargetRow kTargets[] = {{"cpu", kCpuPasses}};
+constexpr TargetRow kTargets[] = {{"cpu", kCpuPasses}, {"htp", kHtpPasses}};
 
 // A pass broke the module: the message is all that helps to find out why.
 void CheckValid(const ir::Module& module, std::string_view pass) {

@@ -27,7 +27,7 @@ TEST(PipelineTest, UnknownTargetIsUnsupported) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kUnsupported);
   EXPECT_EQ(status.error().message,
-            "no passes for target 'toaster\\x0a'; known: cpu");
+            "no passes for target 'toaster\\x0a'; known: cpu, htp");
 }
 
 TEST(PipelineTest, InvalidModuleIsBadInput) {
@@ -73,11 +73,13 @@ TEST(PipelineTest, EveryPassOfATargetIsInTheTable) {
     EXPECT_NE(pass.run, nullptr);
   }
   std::set<std::string_view> used;
-  const auto passes = PassesOf("cpu");
-  ASSERT_TRUE(passes.ok());
-  for (const Pass& pass : *passes) {
-    EXPECT_TRUE(names.contains(pass.name)) << pass.name;
-    used.insert(pass.name);
+  for (const std::string_view target : {"cpu", "htp"}) {
+    const auto passes = PassesOf(target);
+    ASSERT_TRUE(passes.ok());
+    for (const Pass& pass : *passes) {
+      EXPECT_TRUE(names.contains(pass.name)) << pass.name;
+      used.insert(pass.name);
+    }
   }
   EXPECT_EQ(used, names) << "a pass that no target runs";
 }
@@ -115,6 +117,60 @@ TEST(PipelineTest, KeepsTheSignatureAndProvenance) {
   };
   EXPECT_TRUE(named("model.layers.1"));
   EXPECT_TRUE(named("model.layers.1.mlp.gated"));
+}
+
+// Names of what a graph computes; moved values share the name of what they
+// move. A name that occurs twice fails the test.
+std::set<std::string> ComputedNames(const ir::Graph& graph) {
+  std::set<std::string> names;
+  for (const ir::Node& node : graph.nodes) {
+    const bool moves =
+        node.op == ir::OpKind::kReshape || node.op == ir::OpKind::kTranspose ||
+        node.op == ir::OpKind::kSliceRows || node.op == ir::OpKind::kConcat;
+    if (moves) continue;
+    const std::string& name = graph[node.output].name;
+    EXPECT_TRUE(names.insert(name).second) << name;
+  }
+  return names;
+}
+
+// They are the keys of observed ranges and of encodings.
+TEST(PipelineTest, ComputedNamesAreUniqueAndThoseOfAllGraphs) {
+  testing::TinyDecoder decoder;
+  decoder.AddGraph("prefill_3", 3, 8);
+  decoder.AddGraph("prefill_8", 8, 8);
+  decoder.AddGraph("kv", 1, 8);
+  ir::Module module = std::move(decoder).Take();
+  ASSERT_TRUE(RunPipeline(module, "htp", {}).ok());
+  const std::set<std::string> names = ComputedNames(module.graphs[0]);
+  for (const ir::Graph& graph : module.graphs)
+    EXPECT_EQ(ComputedNames(graph), names) << graph.name;
+  // The name of TinyDecoder's attention is "....heads".
+  const std::string prefix = "model.layers.1.self_attn.heads";
+  for (const std::string ending : {".scores", ".masked_scores", ".probs",
+                                   ".attention", ".k_cache", ".v_cache"}) {
+    EXPECT_TRUE(names.contains(prefix + ending)) << ending;
+  }
+}
+
+// A prefill graph without logits: the last layer's attention is dead, its cache
+// is not and has its name.
+TEST(PipelineTest, CachesOfDeadAttentionsHaveTheirNames) {
+  testing::TinyDecoder decoder;
+  decoder.AddGraph("prefill_3", 3, 8);
+  decoder.AddGraph("kv", 1, 8);
+  ir::Module module = std::move(decoder).Take();
+  ASSERT_EQ(module.graphs[0].outputs.back().role.kind, RoleKind::kLogits);
+  module.graphs[0].outputs.pop_back();
+  ASSERT_TRUE(RunPipeline(module, "htp", {}).ok());
+  const std::set<std::string> prefill = ComputedNames(module.graphs[0]);
+  const std::set<std::string> kv = ComputedNames(module.graphs[1]);
+  EXPECT_TRUE(
+      std::includes(kv.begin(), kv.end(), prefill.begin(), prefill.end()));
+  const std::string prefix = "model.layers.1.self_attn.heads";
+  EXPECT_TRUE(prefill.contains(prefix + ".k_cache"));
+  EXPECT_TRUE(prefill.contains(prefix + ".v_cache"));
+  EXPECT_FALSE(prefill.contains(prefix + ".probs"));
 }
 
 // Why there is no pass for them.

@@ -73,6 +73,22 @@ bool IsInner(const ir::Graph& graph, const std::vector<int>& uses,
   return uses[At(value)] == 1 && !graph[value].encoding;
 }
 
+void RebuildNodes(ir::Graph& graph, const std::function<void(ir::Node)>& emit) {
+  std::vector<ir::Node> nodes = std::move(graph.nodes);
+  graph.nodes.clear();
+  for (ir::Node& node : nodes) emit(std::move(node));
+}
+
+void AppendNode(ir::Graph& graph, ir::Node node) {
+  graph[node.output].producer = {static_cast<int32_t>(graph.nodes.size())};
+  graph.nodes.push_back(std::move(node));
+}
+
+std::string WithoutSuffix(const std::string& name, std::string_view suffix) {
+  return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size())
+                                : name;
+}
+
 void RemoveDead(ir::Graph& graph) {
   const std::vector<bool> live = LiveValues(graph);
   std::vector<ir::ValueId> renumbered(graph.values.size());

@@ -3,6 +3,9 @@
 // does, after each pass.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/graph.h"
@@ -32,6 +35,15 @@ bool ForwardValue(ir::Graph& graph, const ir::Node& node, ir::ValueId source);
 // encoding, whose rounding would be lost.
 bool IsInner(const ir::Graph& graph, const std::vector<int>& uses,
              ir::ValueId value);
+
+// Makes the node list anew: emit(node) appends, for each node in order, what
+// stands in its place, by graph.AddNode and AppendNode.
+void RebuildNodes(ir::Graph& graph, const std::function<void(ir::Node)>& emit);
+// Appends a node whose output is a value that the graph has already.
+void AppendNode(ir::Graph& graph, ir::Node node);
+
+// `name` without `suffix`, or all of it when it ends otherwise.
+std::string WithoutSuffix(const std::string& name, std::string_view suffix);
 
 // Drops nodes that no output needs and constants' values that no node reads,
 // and renumbers the rest in order. Graph inputs stay: they are the graph's

@@ -18,6 +18,11 @@ struct RandomGraphOptions {
   uint64_t seed = 0;
   // Blocks of 1 to 15 nodes each.
   int blocks = 6;
+  // Attention taken apart and caches converted, as passes/pipeline.cc does it
+  // for targets that have encodings.
+  bool lowered = false;
+  // With linear_add among the ops.
+  bool fused = false;
 };
 
 class RandomGraphMaker {
@@ -42,6 +47,7 @@ class RandomGraphMaker {
  private:
   static constexpr int64_t kVocab = 7;
   static constexpr int64_t kHeadDim = 8;
+  static constexpr double kScoreScale = 0.3;
 
   int64_t Between(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(
@@ -95,7 +101,7 @@ class RandomGraphMaker {
   // Appends a few nodes that end in a [T,M] value, which joins the pool.
   void AddBlock() {
     const ir::ValueId x = Pick(pool_);
-    switch (Between(0, 7)) {
+    switch (Between(0, options_.lowered ? 9 : 7)) {
       case 0:
         return pool_.push_back(Linear(x, Pick(kWidths)));
       case 1:
@@ -110,6 +116,10 @@ class RandomGraphMaker {
         return pool_.push_back(Attention(x));
       case 6:
         return pool_.push_back(Softcap(x));
+      case 8:
+        return pool_.push_back(Node(ir::OpKind::kConvert, {x}));
+      case 9:
+        return pool_.push_back(AddRow(x));
       default:
         return pool_.push_back(Norm(x));
     }
@@ -164,7 +174,24 @@ class RandomGraphMaker {
     return Reshape(y, {tokens(), width});
   }
 
+  ir::ValueId SliceRows(ir::ValueId x, int64_t begin) {
+    return Node(
+        ir::OpKind::kSliceRows, {x},
+        {{ir::AttrName::kBegin, begin}, {ir::AttrName::kCount, int64_t{1}}});
+  }
+
+  // x + its first row, row by row.
+  ir::ValueId AddRow(ir::ValueId x) {
+    return Node(ir::OpKind::kAdd, {x, Reshape(SliceRows(x, 0), {Width(x)})});
+  }
+
   ir::ValueId Residual(ir::ValueId x) {
+    if (options_.fused && Chance(70)) {
+      const ir::ValueId in = Norm(x);
+      std::vector<ir::ValueId> inputs = {in, Weight({Width(x), Width(x)}), x};
+      if (Chance(30)) inputs.push_back(Weight({Width(x)}));
+      return Node(ir::OpKind::kLinearAdd, inputs);
+    }
     const ir::ValueId y = Linear(Chance(50) ? Norm(x) : Pick(pool_), Width(x));
     return Chance(50) ? Node(ir::OpKind::kAdd, {x, y})
                       : Node(ir::OpKind::kAdd, {y, x});
@@ -200,16 +227,53 @@ class RandomGraphMaker {
                          F32Type({kv_heads, past, kHeadDim}));
     const ir::ValueId q = Heads(x, heads, /*rotate=*/true);
     const ir::ValueId k =
-        Transpose(Heads(x, kv_heads, /*rotate=*/true), {1, 2, 0});
+        Transpose(Cached(Heads(x, kv_heads, /*rotate=*/true)), {1, 2, 0});
     const ir::ValueId v =
-        Transpose(Heads(x, kv_heads, /*rotate=*/false), {1, 0, 2});
+        Transpose(Cached(Heads(x, kv_heads, /*rotate=*/false)), {1, 0, 2});
     graph_->AddOutput({.kind = RoleKind::kKOut, .index = layer}, k);
     graph_->AddOutput({.kind = RoleKind::kVOut, .index = layer}, v);
+    const double softcap = Chance(30) ? 2.0 : 0.0;
     const ir::ValueId out =
-        Node(ir::OpKind::kAttention, {q, k_in, v_in, k, v, mask_},
-             {{ir::AttrName::kScale, 0.3},
-              {ir::AttrName::kSoftcap, Chance(30) ? 2.0 : 0.0}});
+        options_.lowered
+            ? LoweredAttention(q, Concat(k_in, k, 2), Concat(v_in, v, 1),
+                               softcap)
+            : Node(ir::OpKind::kAttention, {q, k_in, v_in, k, v, mask_},
+                   {{ir::AttrName::kScale, kScoreScale},
+                    {ir::AttrName::kSoftcap, softcap}});
     return Linear(Reshape(out, {tokens(), heads * kHeadDim}), 32);
+  }
+
+  ir::ValueId Cached(ir::ValueId heads) {
+    return options_.lowered ? Node(ir::OpKind::kConvert, {heads}) : heads;
+  }
+
+  ir::ValueId Concat(ir::ValueId a, ir::ValueId b, int64_t axis) {
+    return Node(ir::OpKind::kConcat, {a, b}, {{ir::AttrName::kAxis, axis}});
+  }
+
+  ir::ValueId MatMul(ir::ValueId a, ir::ValueId b, double scale) {
+    return Node(ir::OpKind::kMatMul, {a, b}, {{ir::AttrName::kScale, scale}});
+  }
+
+  // q [T,H,D], keys [G,D,C], values [G,C,D] -> [T,H,D].
+  ir::ValueId LoweredAttention(ir::ValueId q, ir::ValueId keys,
+                               ir::ValueId values, double softcap) {
+    const int64_t heads = graph_->type(q).shape[1];
+    const int64_t kv_heads = graph_->type(keys).shape[0];
+    const int64_t context = graph_->context_tokens;
+    const int64_t rows = heads / kv_heads * tokens();
+    q = Reshape(Transpose(q, {1, 0, 2}), {kv_heads, rows, kHeadDim});
+    ir::ValueId scores = MatMul(q, keys, kScoreScale);
+    if (softcap > 0)
+      scores =
+          Node(ir::OpKind::kSoftcap, {scores}, {{ir::AttrName::kCap, softcap}});
+    scores = Reshape(scores, {kv_heads, heads / kv_heads, tokens(), context});
+    scores = Node(ir::OpKind::kAdd, {scores, mask_});
+    const ir::ValueId probs = Reshape(Node(ir::OpKind::kSoftmax, {scores}),
+                                      {kv_heads, rows, context});
+    const ir::ValueId out =
+        Reshape(MatMul(probs, values, 1.0), {heads, tokens(), kHeadDim});
+    return Transpose(out, {1, 0, 2});
   }
 
   ir::ValueId Heads(ir::ValueId x, int64_t heads, bool rotate) {
@@ -221,11 +285,7 @@ class RandomGraphMaker {
   // Logits of the last or of all rows.
   void AddLogits() {
     ir::ValueId x = pool_.back();
-    if (Chance(50)) {
-      x = Node(ir::OpKind::kSliceRows, {x},
-               {{ir::AttrName::kBegin, tokens() - 1},
-                {ir::AttrName::kCount, int64_t{1}}});
-    }
+    if (Chance(50)) x = SliceRows(x, tokens() - 1);
     graph_->AddOutput({.kind = RoleKind::kLogits}, Linear(x, kVocab));
   }
 
