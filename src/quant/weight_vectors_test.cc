@@ -3,21 +3,13 @@
 // results of whole linears too.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/nibbles.h"
-#include "checkpoint/checkpoint.h"
-#include "ir/encode.h"
 #include "ir/interpret.h"
-#include "quant/hadamard.h"
-#include "quant/range.h"
-#include "quant/row_stats.h"
-#include "quant/weight_encoding.h"
-#include "tests/support/golden_tensors.h"
-#include "tests/support/ir_tensors.h"
+#include "quant/vectors_testing.h"
 
 namespace hexllm::quant {
 namespace {
@@ -26,115 +18,6 @@ constexpr int64_t kOut = 24;
 constexpr int64_t kIn = 192;
 constexpr int64_t kTokens = 9;
 
-// A file of reference tensors; reads any of their types.
-class Vectors {
- public:
-  explicit Vectors(const std::string& file) {
-    auto opened = Checkpoint::Open(testing::DataPath("quant/" + file));
-    if (!opened.ok()) {
-      ADD_FAILURE() << opened.error().message;
-      return;
-    }
-    file_ = std::make_unique<Checkpoint>(std::move(*opened));
-  }
-
-  std::vector<float> Floats(const std::string& name) const {
-    return Read<float>(name);
-  }
-  // Of any integer type, or f64 that holds whole numbers.
-  std::vector<int64_t> Ints(const std::string& name) const {
-    const TensorView* tensor = Find(name);
-    if (tensor == nullptr) return {};
-    switch (tensor->dtype) {
-      case DType::kU8:
-        return Widened(Read<uint8_t>(name));
-      case DType::kI8:
-        return Widened(Read<int8_t>(name));
-      case DType::kU16:
-        return Widened(Read<uint16_t>(name));
-      case DType::kI16:
-        return Widened(Read<int16_t>(name));
-      case DType::kI32:
-        return Widened(Read<int32_t>(name));
-      case DType::kI64:
-        return Read<int64_t>(name);
-      default:
-        ADD_FAILURE() << name << ": " << DTypeName(tensor->dtype);
-        return {};
-    }
-  }
-  // [scale, zero point] as f64.
-  std::vector<double> Doubles(const std::string& name) const {
-    return Read<double>(name);
-  }
-  Shape ShapeOf(const std::string& name) const {
-    const TensorView* tensor = Find(name);
-    return tensor == nullptr ? Shape{} : tensor->shape;
-  }
-
- private:
-  const TensorView* Find(const std::string& name) const {
-    const TensorView* tensor = file_ == nullptr ? nullptr : file_->Find(name);
-    if (tensor == nullptr) ADD_FAILURE() << "no tensor " << name;
-    return tensor;
-  }
-  template <typename T>
-  std::vector<T> Read(const std::string& name) const {
-    const TensorView* tensor = Find(name);
-    if (tensor == nullptr) return {};
-    EXPECT_EQ(GetDTypeInfo(tensor->dtype).block_bytes, sizeof(T)) << name;
-    std::vector<T> values(tensor->data.size() / sizeof(T));
-    std::memcpy(values.data(), tensor->data.data(), tensor->data.size());
-    return values;
-  }
-  template <typename T>
-  static std::vector<int64_t> Widened(const std::vector<T>& values) {
-    return {values.begin(), values.end()};
-  }
-
-  std::unique_ptr<Checkpoint> file_;
-};
-
-// A constant with a copy of `values`.
-ir::Constant Owned(Shape shape, const std::vector<float>& values) {
-  ir::Constant constant;
-  constant.name = "w";
-  constant.type = testing::F32Type(std::move(shape));
-  constant.owned = std::make_shared<const std::string>(
-      AsText(std::as_bytes(std::span(values))));
-  constant.bytes = AsBytes(*constant.owned);
-  return constant;
-}
-
-LayerSettings SettingsOf(
-    std::string_view scheme,
-    WeightGranularity granularity = WeightGranularity::kPerChannel) {
-  return {.scheme = FindScheme(scheme), .granularity = granularity};
-}
-
-ir::Encoding Encode(const ir::Constant& weight, const LayerSettings& settings) {
-  auto encoding = WeightEncoding(weight, settings, nullptr);
-  if (!encoding.ok()) {
-    ADD_FAILURE() << encoding.error().message;
-    return {};
-  }
-  return std::move(*encoding);
-}
-
-// All codes of [rows, columns] values.
-std::vector<int64_t> CodesOf(const ir::Encoding& encoding,
-                             const std::vector<float>& values,
-                             int64_t columns) {
-  std::vector<int64_t> all;
-  std::vector<int32_t> codes(static_cast<size_t>(columns));
-  for (size_t at = 0; at < values.size(); at += codes.size()) {
-    EncodeRow(encoding, static_cast<int64_t>(at / codes.size()),
-              std::span(values).subspan(at, codes.size()), codes);
-    all.insert(all.end(), codes.begin(), codes.end());
-  }
-  return all;
-}
-
 std::vector<int64_t> Packed(const std::vector<int64_t>& codes) {
   const std::vector<int32_t> narrow(codes.begin(), codes.end());
   std::vector<std::byte> bytes(codes.size() / 2);
@@ -142,16 +25,6 @@ std::vector<int64_t> Packed(const std::vector<int64_t>& codes) {
   std::vector<int64_t> out;
   for (const std::byte byte : bytes) out.push_back(static_cast<int64_t>(byte));
   return out;
-}
-
-std::vector<float> Rounded(const ir::Encoding& encoding, const Shape& shape,
-                           std::vector<float> values) {
-  RoundToEncoding(encoding, shape, values);
-  return values;
-}
-
-Range RangeOfAll(const std::vector<float>& values) {
-  return StatsOf(values).extremes;
 }
 
 TEST(QuantVectors, SymmetricWeights) {
@@ -395,160 +268,6 @@ TEST_F(LinearVectors, BiasAndRoundedOutput) {
   ir::Graph& graph = linear.module.graphs[0];
   graph[graph.nodes[0].output].encoding = output;
   EXPECT_EQ(linear.Run(), Rounded(output, {kTokens, kOut}, y));
-}
-
-// --- KV caches of 8 bits and the rotation R3.
-
-constexpr int64_t kHeads = 4;
-constexpr int64_t kKvHeads = 2;
-constexpr int64_t kSteps = 21;
-constexpr int64_t kHeadDim = 16;
-
-class CacheVectors : public ::testing::Test {
- protected:
-  // q [H,T,D], k and v [G,T,D] -> [H,T,D], causal.
-  std::vector<float> Attend(const std::vector<float>& q,
-                            const std::vector<float>& k,
-                            const std::vector<float>& v) const {
-    const auto transposed = [](const std::vector<float>& x, Shape shape,
-                               std::vector<int64_t> perm) {
-      return testing::RunOp(ir::OpKind::kTranspose,
-                            {testing::F32(std::move(shape), x)},
-                            {{ir::AttrName::kPerm, std::move(perm)}});
-    };
-    ir::HostTensor mask = testing::F32({kSteps, kSteps}, {});
-    for (int64_t i = 0; i < kSteps; ++i) {
-      for (int64_t j = 0; j < kSteps; ++j)
-        mask.floats.push_back(j <= i ? 0.0f : -INFINITY);
-    }
-    const ir::HostTensor out =
-        testing::RunOp(ir::OpKind::kAttention,
-                       {transposed(q, {kHeads, kSteps, kHeadDim}, {1, 0, 2}),
-                        testing::F32({kKvHeads, kHeadDim, 0}, {}),
-                        testing::F32({kKvHeads, 0, kHeadDim}, {}),
-                        transposed(k, {kKvHeads, kSteps, kHeadDim}, {0, 2, 1}),
-                        testing::F32({kKvHeads, kSteps, kHeadDim}, v), mask},
-                       {{ir::AttrName::kScale, 1 / std::sqrt(16.0)},
-                        {ir::AttrName::kSoftcap, 0.0}});
-    return transposed(out.floats, {kSteps, kHeads, kHeadDim}, {1, 0, 2}).floats;
-  }
-  void ExpectClose(const std::vector<float>& found,
-                   const std::vector<float>& wanted, double tolerance) const {
-    const auto count = static_cast<int64_t>(wanted.size());
-    ASSERT_EQ(found.size(), wanted.size());
-    testing::ExpectTensor(testing::F32({count}, found),
-                          testing::F32({count}, wanted), tolerance);
-  }
-  // Codes, scales and dequantized values of one of k and v as a weight of
-  // `rows` rows, checked against the vectors.
-  std::vector<float> Checked(const std::string& prefix, const char* name,
-                             int64_t rows) const {
-    const std::vector<float> x = vectors_.Floats(name);
-    const int64_t columns = static_cast<int64_t>(x.size()) / rows;
-    const ir::Encoding encoding =
-        Encode(Owned({rows, columns}, x), SettingsOf("16a8w"));
-    EXPECT_EQ(encoding.scales, vectors_.Floats(prefix + name + "_scale"));
-    EXPECT_EQ(CodesOf(encoding, x, columns),
-              vectors_.Ints(prefix + name + "_q"));
-    return Rounded(encoding, {rows, columns}, x);
-  }
-
-  const Vectors vectors_{"quant_kv_r3.safetensors"};
-  const std::vector<float> q_ = vectors_.Floats("q");
-  const std::vector<float> k_ = vectors_.Floats("k");
-  const std::vector<float> v_ = vectors_.Floats("v");
-};
-
-TEST_F(CacheVectors, Float) {
-  ExpectClose(Attend(q_, k_, v_), vectors_.Floats("attn_f32"), 1e-6);
-}
-
-TEST_F(CacheVectors, Symmetric) {
-  const std::pair<const char*, int64_t> cases[] = {
-      {"s8_per_tensor", 1},
-      {"s8_per_head", kKvHeads},
-      {"s8_per_token_head", kKvHeads * kSteps}};
-  for (const auto& [name, rows] : cases) {
-    const std::string prefix = std::string(name) + ".";
-    ExpectClose(
-        Attend(q_, Checked(prefix, "k", rows), Checked(prefix, "v", rows)),
-        vectors_.Floats(prefix + "attn"), 1e-6);
-  }
-}
-
-TEST_F(CacheVectors, Asymmetric) {
-  std::vector<float> rounded[2];
-  for (const bool is_k : {true, false}) {
-    const std::string name = is_k ? "k" : "v";
-    const std::vector<float>& x = is_k ? k_ : v_;
-    const ir::Encoding encoding = ActivationEncoding(RangeOfAll(x), 8, false);
-    const std::vector<double> wanted =
-        vectors_.Doubles("u8." + name + "_scale_zp");
-    EXPECT_EQ(static_cast<double>(encoding.scales[0]), wanted[0]);
-    EXPECT_EQ(encoding.zero_points[0], wanted[1]);
-    EXPECT_EQ(CodesOf(encoding, x, kHeadDim),
-              vectors_.Ints("u8." + name + "_q"));
-    rounded[is_k ? 0 : 1] = Rounded(encoding, {kKvHeads, kSteps, kHeadDim}, x);
-  }
-  ExpectClose(Attend(q_, rounded[0], rounded[1]), vectors_.Floats("u8.attn"),
-              1e-6);
-}
-
-std::vector<float> RotatedRows(std::vector<float> x) {
-  for (size_t at = 0; at < x.size(); at += kHeadDim)
-    HadamardTransform(std::span(x).subspan(at, kHeadDim));
-  return x;
-}
-
-TEST_F(CacheVectors, Rotation) {
-  EXPECT_EQ(HadamardMatrix(kHeadDim), vectors_.Floats("r3.H"));
-  const std::vector<float> qh = RotatedRows(q_);
-  const std::vector<float> kh = RotatedRows(k_);
-  ExpectClose(qh, vectors_.Floats("r3.qH"), 1e-6);
-  ExpectClose(kh, vectors_.Floats("r3.kH"), 1e-6);
-
-  std::vector<float> scores, rotated_scores;
-  for (size_t h = 0; h < kHeads; ++h) {
-    for (size_t i = 0; i < kSteps * kSteps; ++i) {
-      const size_t row = (h * kSteps + i / kSteps) * kHeadDim;
-      const size_t column =
-          (h / (kHeads / kKvHeads) * kSteps + i % kSteps) * kHeadDim;
-      double plain = 0, rotated = 0;
-      for (size_t d = 0; d < kHeadDim; ++d) {
-        plain += static_cast<double>(q_[row + d]) *
-                 static_cast<double>(k_[column + d]);
-        rotated += static_cast<double>(qh[row + d]) *
-                   static_cast<double>(kh[column + d]);
-      }
-      scores.push_back(static_cast<float>(plain));
-      rotated_scores.push_back(static_cast<float>(rotated));
-    }
-  }
-  ExpectClose(scores, vectors_.Floats("r3.scores"), 1e-5);
-  ExpectClose(rotated_scores, vectors_.Floats("r3.scores"), 1e-5);
-}
-
-// The reference rotates by a matrix product, whose sums differ in the last bit:
-// at most 0.2 % of the codes may be off by one.
-TEST_F(CacheVectors, RotatedCache) {
-  const std::vector<float> kh = RotatedRows(k_);
-  const int64_t columns = static_cast<int64_t>(kh.size());
-  const ir::Encoding encoding =
-      Encode(Owned({1, columns}, kh), SettingsOf("16a8w"));
-  const float wanted_scale = vectors_.Floats("r3.k_scale")[0];
-  EXPECT_NEAR(encoding.scales[0], wanted_scale, wanted_scale * 1e-6f);
-  const auto codes = CodesOf(encoding, kh, columns);
-  const auto wanted = vectors_.Ints("r3.k_q");
-  ASSERT_EQ(codes.size(), wanted.size());
-  size_t different = 0;
-  for (size_t i = 0; i < codes.size(); ++i) {
-    EXPECT_LE(std::abs(codes[i] - wanted[i]), 1);
-    if (codes[i] != wanted[i]) ++different;
-  }
-  EXPECT_LE(static_cast<double>(different),
-            0.002 * static_cast<double>(codes.size()));
-  ExpectClose(Attend(RotatedRows(q_), Rounded(encoding, {1, columns}, kh), v_),
-              vectors_.Floats("r3.attn_s8"), 1e-5);
 }
 
 }  // namespace

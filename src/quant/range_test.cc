@@ -1,0 +1,89 @@
+#include "quant/range.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "ir/encode.h"
+
+namespace hexllm::quant {
+namespace {
+
+TEST(ActivationEncoding, HoldsTheWholeRangeAndZero) {
+  for (const int bits : {8, 16}) {
+    for (const Range range : {Range{-1, 3}, Range{2, 5}, Range{-7, -6}}) {
+      const ir::Encoding encoding = ActivationEncoding(range, bits, false);
+      const Range held = RangeOf(encoding);
+      const float step = encoding.scales[0];
+      EXPECT_LE(held.min, range.min + 0.51f * step);
+      EXPECT_GE(held.max, range.max - 0.51f * step);
+      EXPECT_EQ(ir::DecodeOne(encoding, ir::EncodeOne(encoding, 0)), 0);
+    }
+  }
+}
+
+TEST(ActivationEncoding, SymmetricHasTheMiddleCode) {
+  const ir::Encoding encoding = ActivationEncoding({-2, 0.5f}, 8, true);
+  EXPECT_EQ(encoding.dtype, DType::kU8);
+  EXPECT_EQ(encoding.zero_points[0], 128);
+  EXPECT_EQ(ir::EncodeOne(encoding, -2), 1);
+  EXPECT_EQ(ir::EncodeOne(encoding, 2), 255);
+}
+
+TEST(ActivationEncoding, WidestRangeHasAFiniteScale) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  for (const bool symmetric : {false, true}) {
+    const ir::Encoding encoding =
+        ActivationEncoding({-kMost, kMost}, 16, symmetric);
+    EXPECT_TRUE(std::isfinite(encoding.scales[0]));
+  }
+}
+
+TEST(ActivationEncoding, ChecksItsRange) {
+  const auto exits = ::testing::ExitedWithCode(70);
+  EXPECT_EXIT(ActivationEncoding({1, 0}, 16, false), exits, "");
+  EXPECT_EXIT(ActivationEncoding({NAN, 0}, 16, false), exits, "");
+  EXPECT_EXIT(ActivationEncoding({0, 1}, 4, false), exits, "");
+}
+
+TEST(ProbabilityEncoding, StepsAreAPowerOfTwo) {
+  EXPECT_EQ(ProbabilityEncoding(16).scales[0], 1.0f / 65536);
+  EXPECT_EQ(ProbabilityEncoding(8).scales[0], 1.0f / 256);
+  EXPECT_EQ(RangeOf(ProbabilityEncoding(8)), (Range{0, 255.0f / 256}));
+}
+
+// What layers with outliers in K are found by.
+TEST(EstimatedSqnrDb, IsNearTheMeasured) {
+  std::mt19937 random(9);
+  std::normal_distribution<float> normal(0, 1);
+  for (const float outlier : {4.0f, 40.0f}) {
+    double squares = 0, errors = 0;
+    const Range range = {-outlier, outlier};
+    const ir::Encoding encoding = ActivationEncoding(range, 8, false);
+    for (int i = 0; i < 20000; ++i) {
+      const float x = std::clamp(normal(random), range.min, range.max);
+      const float back = ir::DecodeOne(encoding, ir::EncodeOne(encoding, x));
+      squares += static_cast<double>(x * x);
+      errors += static_cast<double>((x - back) * (x - back));
+    }
+    EXPECT_NEAR(EstimatedSqnrDb(range, squares / 20000, 8),
+                10 * std::log10(squares / errors), 0.2);
+  }
+}
+
+// Ten times the range costs 20 dB: below the threshold of 24 dB that recipes
+// have by default.
+TEST(EstimatedSqnrDb, OutliersCostWhatTheyWidenTheRangeBy) {
+  const double usual = EstimatedSqnrDb({-4, 4}, 1.0, 8);
+  const double outliers = EstimatedSqnrDb({-40, 40}, 1.0, 8);
+  EXPECT_NEAR(usual - outliers, 20, 1e-3);
+  EXPECT_GT(usual, 24);
+  EXPECT_LT(outliers, 24);
+  EXPECT_EQ(EstimatedSqnrDb({0, 0}, 0, 8),
+            std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+}  // namespace hexllm::quant
