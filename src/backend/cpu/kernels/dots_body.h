@@ -8,16 +8,7 @@
 // weights are read once for all of them. One row (decoding) is bound by memory:
 // panels are read front to back, asking ahead.
 //
-// D offers
-//   kLanes              weight rows of a register
-//   F, I                kLanes floats, 32-bit integers
-//   W                   the bytes of four elements of kLanes rows
-//   NibbleX, ByteX      32 activation codes, prepared for nibbles or bytes
-//   NibbleSum, ByteSum  sums of products in progress
-//   kTileRows           activation rows of the largest tile
-//   kTileVecs           registers of a tile of several rows; a tile of one row
-//                       has the whole panel
-// and what VNNI's (dots_avx512vnni.h) names.
+// DotsAvx512 (dots_avx512.h) tells what D offers.
 #pragma once
 
 #include <stdint.h>

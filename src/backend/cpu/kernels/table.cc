@@ -76,7 +76,7 @@ constexpr MatMulEntry kAvx2MatMul[] = {
 #undef HX_WEIGHT_TYPE
 constexpr KernelTable kAvx2 = WithDots(
     WithMatMul({.isa = Isa::kAvx2, .matmul = {}, HX_OPS(avx2)}, kAvx2MatMul),
-    HX_DOTS(Isa::kAvx2, ref));
+    HX_DOTS(Isa::kAvx2, avx2));
 
 #define HX_WEIGHT_TYPE(name) {DType::k##name, avx512::MatMul##name},
 constexpr MatMulEntry kAvx512MatMul[] = {
@@ -86,7 +86,7 @@ constexpr MatMulEntry kAvx512MatMul[] = {
 constexpr KernelTable kAvx512 =
     WithDots(WithMatMul({.isa = Isa::kAvx512, .matmul = {}, HX_OPS(avx512)},
                         kAvx512MatMul),
-             HX_DOTS(Isa::kAvx512, ref));
+             HX_DOTS(Isa::kAvx512, avx512));
 constexpr KernelTable kAvx512Vnni =
     WithDots(kAvx512, HX_DOTS(Isa::kAvx512Vnni, avx512vnni));
 
@@ -126,8 +126,9 @@ constexpr MatMulEntry kNeonMatMul[] = {
 #undef HX_WEIGHT_TYPE
 constexpr KernelTable kNeon = WithDots(
     WithMatMul({.isa = Isa::kNeon, .matmul = {}, HX_OPS(neon)}, kNeonMatMul),
-    HX_DOTS(Isa::kNeon, ref));
-constexpr KernelTable kNeonDot = WithDots(kNeon, HX_DOTS(Isa::kNeonDot, ref));
+    HX_DOTS(Isa::kNeon, neon));
+constexpr KernelTable kNeonDot =
+    WithDots(kNeon, HX_DOTS(Isa::kNeonDot, neondot));
 
 // The dot product instructions of Armv8.2 (FEAT_DotProd), as the kernel reports
 // them; elsewhere than on Linux (and Android) nobody is asked.

@@ -1,0 +1,18 @@
+// Products of 8-bit codes on AVX2.
+#include "backend/cpu/kernels/dots_avx2.h"
+#include "backend/cpu/kernels/dots_body.h"
+#include "backend/cpu/kernels/isa_kernels.h"
+
+namespace hexllm::cpu::avx2 {
+
+using D = DotsAvx2;
+
+void MatMulQ4_1Q(const MatMulQArgs& args) {
+  MatMulQBody<D, PanelQ4_1<D>>(args);
+}
+void MatMulQ8_0Q(const MatMulQArgs& args) {
+  MatMulQBody<D, PanelQ8_0<D>>(args);
+}
+void IntDot(const IntDotArgs& args) { IntDotBody<D>(args); }
+
+}  // namespace hexllm::cpu::avx2
