@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "base/check.h"
 #include "base/progress.h"
 #include "ir/graph.h"
+#include "tests/support/io_tensors.h"
 
 namespace hexllm::testing {
 
@@ -47,10 +49,11 @@ class TestArtifact final : public artifact::Artifact,
   // Segment `index` holds these bytes from now on, `offset` bytes behind an
   // aligned address.
   void Replace(uint32_t index, ByteSpan bytes, size_t offset = 0) {
-    Stored stored{
-        .memory = std::make_unique<std::byte[]>(bytes.size() + offset),
-        .bytes = bytes.size() + offset,
-        .offset = offset};
+    const size_t size = bytes.size() + offset;
+    Stored stored{.memory = std::unique_ptr<std::byte[], Free>(
+                      new (kAlign) std::byte[size]),
+                  .bytes = size,
+                  .offset = offset};
     std::memcpy(stored.memory.get() + offset, bytes.data(), bytes.size());
     segments_[index] = std::move(stored);
   }
@@ -59,8 +62,15 @@ class TestArtifact final : public artifact::Artifact,
   std::vector<artifact::Lifetime> lifetimes;  // of the segments, as given
 
  private:
+  // Of artifacts' segments; they have more.
+  static constexpr std::align_val_t kAlign{64};
+  struct Free {
+    void operator()(std::byte* memory) const {
+      ::operator delete[](memory, kAlign);
+    }
+  };
   struct Stored {
-    std::unique_ptr<std::byte[]> memory;
+    std::unique_ptr<std::byte[], Free> memory;
     size_t bytes = 0;
     size_t offset = 0;
   };
@@ -107,8 +117,12 @@ class BoundGraph {
     return {reinterpret_cast<int32_t*>(raw.data()), raw.size()};
   }
 
-  // Copies `tensor` into input `index`.
+  // Copies `tensor` into input `index`, in the codes of its encoding.
   void SetInput(size_t index, const ir::HostTensor& tensor) {
+    const artifact::IoSpec& spec = graph_->entry().inputs[index];
+    if (spec.dtype != DType::kF32 && spec.dtype != DType::kI32) {
+      return EncodeTensor(tensor.floats, spec, inputs_[index].bytes());
+    }
     std::span<float> to = Floats(inputs_[index]);
     HX_CHECK(to.size() == tensor.floats.size() + tensor.ints.size());
     for (size_t i = 0; i < tensor.ints.size(); ++i) {
@@ -118,7 +132,10 @@ class BoundGraph {
       std::memcpy(to.data(), tensor.floats.data(), to.size_bytes());
     }
   }
+  // Output `index`, decoded.
   ir::HostTensor GetOutput(size_t index) {
+    const artifact::IoSpec& spec = graph_->entry().outputs[index];
+    if (spec.dtype != DType::kF32) return Decoded(index, spec);
     const std::span<float> from = Floats(outputs_[index]);
     return {.type = {.dtype = DType::kF32,
                      .shape = graph_->entry().outputs[index].shape},
@@ -131,6 +148,12 @@ class BoundGraph {
     const std::span<std::byte> bytes = buffer.bytes();
     return {reinterpret_cast<float*>(bytes.data()),
             bytes.size() / sizeof(float)};
+  }
+  ir::HostTensor Decoded(size_t index, const artifact::IoSpec& spec) {
+    ir::HostTensor out{.type = {.dtype = DType::kF32, .shape = spec.shape}};
+    out.floats.resize(static_cast<size_t>(NumElements(spec.shape).value()));
+    DecodeTensor(outputs_[index].bytes(), spec, out.floats);
+    return out;
   }
   static size_t Find(const std::vector<artifact::IoSpec>& specs,
                      const Role& role) {

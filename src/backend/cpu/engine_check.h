@@ -14,6 +14,10 @@
 
 namespace hexllm::cpu {
 
+// Above every width, head count and vocabulary; keeps products of checked
+// numbers far from overflow.
+inline constexpr int64_t kMaxDim = int64_t{1} << 26;
+
 // What the operands of a plan can name.
 struct PlanScope {
   const artifact::GraphEntry& entry;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "backend/cpu/engine_check.h"
 #include "backend/cpu/engine_memory.h"
+#include "backend/cpu/kernels/packed.h"
 #include "backend/cpu/plan.h"
 #include "base/check.h"
 #include "base/dequantize.h"
@@ -21,9 +23,30 @@ using artifact::SegmentKind;
 
 // As much as any graph input or output may have (artifact validation).
 constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 36;
+// What integer kernels expect of panels.
+constexpr uintptr_t kPanelAlign = 64;
 
 Error Bad(std::string message) {
   return Error{ErrorCode::kBadInput, std::move(message)};
+}
+
+// Bytes of the weight's segment; nothing for one that cannot be.
+std::optional<uint64_t> WeightBytes(const PlanWeight& weight) {
+  const auto stored = StorageBytes(weight.dtype, {weight.rows, weight.cols});
+  if (weight.rows < 1 || weight.cols < 1 || !stored) return std::nullopt;
+  if (weight.layout == WeightLayout::kRows) {
+    const bool numbers =
+        IsFloatLike(weight.dtype) || weight.dtype == DType::kI32;
+    return numbers ? stored : std::nullopt;
+  }
+  // Keeps the sums of PackedBytes from overflowing.
+  if (weight.rows > kMaxDim || weight.cols > kMaxDim) return std::nullopt;
+  const bool two_planes = weight.dtype == DType::kI16;
+  const DType packed = two_planes ? DType::kI8 : weight.dtype;
+  if (!IsPackable(packed)) return std::nullopt;
+  const auto bytes =
+      static_cast<uint64_t>(PackedBytes(packed, weight.rows, weight.cols));
+  return two_planes ? 2 * bytes : bytes;
 }
 
 class ProgramLoader {
@@ -74,20 +97,28 @@ Status ProgramLoader::AddWeight(const PlanWeight& weight) {
     return Bad(fmt::format("segment {} holds no weights", weight.segment));
   }
   const ByteSpan bytes = artifact_.Segment(weight.segment);
-  const auto expected = StorageBytes(weight.dtype, {weight.rows, weight.cols});
-  if (!IsFloatLike(weight.dtype) || weight.rows < 1 || weight.cols < 1 ||
-      !expected || *expected != bytes.size()) {
+  const auto expected = WeightBytes(weight);
+  if (!expected || *expected != bytes.size()) {
     return Bad(
         fmt::format("{}[{},{}] does not fit the {} bytes of segment '{}'",
                     DTypeName(weight.dtype), weight.rows, weight.cols,
                     bytes.size(), Printable(segments[weight.segment].name)));
+  }
+  const bool panels = weight.layout == WeightLayout::kPanels;
+  if (panels && reinterpret_cast<uintptr_t>(bytes.data()) % kPanelAlign != 0) {
+    return Bad(fmt::format("segment '{}' lies at no multiple of {}",
+                           Printable(segments[weight.segment].name),
+                           kPanelAlign));
   }
   scope_.weights.push_back(
       {.data = bytes.data(),
        .dtype = weight.dtype,
        .rows = weight.rows,
        .cols = weight.cols,
-       .row_bytes = static_cast<int64_t>(bytes.size()) / weight.rows});
+       .layout = weight.layout,
+       .bytes = static_cast<int64_t>(bytes.size()),
+       .row_bytes = static_cast<int64_t>(
+           StorageBytes(weight.dtype, {weight.cols}).value_or(0))});
   return OkStatus();
 }
 
@@ -166,8 +197,7 @@ Result<Program> ProgramLoader::Run(const Plan& plan) {
   HX_RETURN_IF_ERROR(CheckOutputs());
   HX_RETURN_IF_ERROR(PlaceOperands());
   for (const WeightView& weight : scope_.weights) {
-    Prefetch(
-        {weight.data, static_cast<size_t>(weight.rows * weight.row_bytes)});
+    Prefetch({weight.data, static_cast<size_t>(weight.bytes)});
   }
   return std::move(program_);
 }

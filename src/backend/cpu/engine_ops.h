@@ -20,7 +20,10 @@ struct WeightView {
   DType dtype = DType::kF32;
   int64_t rows = 0;
   int64_t cols = 0;
-  int64_t row_bytes = 0;
+  WeightLayout layout = WeightLayout::kRows;
+  int64_t bytes = 0;      // of all of it
+  int64_t row_bytes = 0;  // of a row as stored, in panels too; 0 for i8, i16
+                          // and i32
 };
 
 inline constexpr size_t kMaxInputs = 6;
@@ -37,6 +40,14 @@ struct RunContext {
   float* scratch;          // one part per thread
   int64_t scratch_stride;  // floats from one thread's part to the next
   int64_t begin;           // first row of the step that is no padding
+};
+
+// How codes stand for numbers: value = scale * (code - zero_point).
+struct Grid {
+  float scale = 0;
+  int32_t zero_point = 0;
+  int32_t least = 0;  // codes go from least to most
+  int32_t most = 0;
 };
 
 using RunFn = void (*)(const Step&, const RunContext&);
@@ -63,7 +74,18 @@ struct Step {
   float weight_offset = 0;
   Activation activation = Activation::kSilu;
   MatMulFn matmul = nullptr;
-  WeightView weight;  // of kEmbed and kMatMul
+  MatMulQFn matmul_q = nullptr;
+  WeightView weight;        // of kEmbed and the matmuls of weights
+  int64_t inner = 0;        // K of kQuantizeRows, kCodePlanes and kBatchMatMul
+  int64_t planes = 0;       // byte planes of codes
+  int64_t matrix_rows = 0;  // M of kBatchMatMul
+  Grid grid;                // of kDecode, kEncode, kRound and code planes
+  DType dtype = DType::kF32;  // of codes
+  float a_step = 0;           // of kBatchMatMul
+  float b_step = 0;
+  int64_t left = 0;                     // of kConcat
+  std::array<int64_t, 4> dims = {};     // of kTranspose
+  std::array<int64_t, 4> strides = {};  // of its output axes, in the input
 
   const float* In(size_t i) const {
     return reinterpret_cast<const float*>(at[i]);
@@ -72,5 +94,33 @@ struct Step {
 };
 
 RunFn FindRun(PlanOp op);
+
+// --- How each op runs; one file per family ---
+
+// engine_ops_weights.cc
+void RunEmbed(const Step& step, const RunContext& context);
+void RunMatMul(const Step& step, const RunContext& context);
+void RunQuantizeRows(const Step& step, const RunContext& context);
+void RunMatMulQ(const Step& step, const RunContext& context);
+// engine_ops_codes.cc
+void RunDecode(const Step& step, const RunContext& context);
+void RunEncode(const Step& step, const RunContext& context);
+void RunRound(const Step& step, const RunContext& context);
+void RunRoundF16(const Step& step, const RunContext& context);
+void RunCodePlanes(const Step& step, const RunContext& context);
+void RunCodeMatMul(const Step& step, const RunContext& context);
+// Floats of scratch that a thread of RunCodeMatMul uses.
+int64_t CodeMatMulScratchFloats(int64_t planes, const WeightView& weight);
+// engine_ops_attention.cc
+void RunRope(const Step& step, const RunContext& context);
+void RunAttention(const Step& step, const RunContext& context);
+void RunBatchMatMul(const Step& step, const RunContext& context);
+void RunSoftmax(const Step& step, const RunContext& context);
+// engine_ops_moves.cc
+void RunStoreK(const Step& step, const RunContext& context);
+void RunStoreV(const Step& step, const RunContext& context);
+void RunCopyRows(const Step& step, const RunContext& context);
+void RunConcat(const Step& step, const RunContext& context);
+void RunTranspose(const Step& step, const RunContext& context);
 
 }  // namespace hexllm::cpu

@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-#include <limits>
+#include <utility>
 
+#include "backend/cpu/lower_encodings.h"
 #include "backend/cpu/lower_graph.h"
 #include "backend/cpu/lower_weights.h"
-#include "base/check.h"
 
 namespace hexllm::cpu {
 namespace {
@@ -15,21 +14,6 @@ namespace {
 using artifact::GraphEntry;
 using artifact::IoSpec;
 using artifact::LogitsRows;
-
-IoSpec MakeSpec(const ir::Graph& graph, const ir::GraphIo& io) {
-  const ir::TensorType& type = graph.type(io.value);
-  IoSpec spec;
-  spec.role = io.role;
-  spec.dtype = type.dtype;
-  spec.shape = type.shape;
-  if (io.role.kind == RoleKind::kMask) {
-    // Added to the scores.
-    spec.mask_visible = std::bit_cast<uint32_t>(0.0f);
-    spec.mask_hidden =
-        std::bit_cast<uint32_t>(-std::numeric_limits<float>::infinity());
-  }
-  return spec;
-}
 
 Result<LogitsRows> FindLogitsRows(const ir::Graph& graph) {
   const ir::ValueId logits = graph.FindIo({.kind = RoleKind::kLogits});
@@ -44,6 +28,7 @@ Result<LogitsRows> FindLogitsRows(const ir::Graph& graph) {
 }
 
 Result<GraphEntry> MakeEntry(const ir::Graph& graph) {
+  HX_RETURN_IF_ERROR(CheckValueEncodings(graph));
   GraphEntry entry;
   entry.name = graph.name;
   entry.kind = graph.kind;
@@ -52,10 +37,12 @@ Result<GraphEntry> MakeEntry(const ir::Graph& graph) {
   entry.backend = "cpu";
   HX_ASSIGN_OR_RETURN(entry.logits_rows, FindLogitsRows(graph));
   for (const ir::GraphIo& io : graph.inputs) {
-    entry.inputs.push_back(MakeSpec(graph, io));
+    HX_ASSIGN_OR_RETURN(IoSpec spec, MakeIoSpec(graph, io));
+    entry.inputs.push_back(std::move(spec));
   }
   for (const ir::GraphIo& io : graph.outputs) {
-    entry.outputs.push_back(MakeSpec(graph, io));
+    HX_ASSIGN_OR_RETURN(IoSpec spec, MakeIoSpec(graph, io));
+    entry.outputs.push_back(std::move(spec));
   }
   return entry;
 }

@@ -30,17 +30,6 @@ int64_t Elements(const Shape& shape) {
   return *elements;
 }
 
-// True when the axes longer than 1 keep their order.
-bool MovesUnitAxesOnly(const Shape& shape, const std::vector<int64_t>& perm) {
-  int64_t last = -1;
-  for (const int64_t axis : perm) {
-    if (shape[static_cast<size_t>(axis)] == 1) continue;
-    if (axis < last) return false;
-    last = axis;
-  }
-  return true;
-}
-
 bool IsStepRole(RoleKind kind) {
   return kind != RoleKind::kKIn && kind != RoleKind::kVIn;
 }
@@ -51,39 +40,44 @@ std::string TypeText(const ir::TensorType& type) {
 
 }  // namespace
 
-bool IsAlias(const ir::Graph& graph, const Node& node) {
-  const Shape& shape = graph.type(node.inputs[0]).shape;
-  switch (node.op) {
-    case OpKind::kReshape:
-      return true;
-    case OpKind::kTranspose:
-      return MovesUnitAxesOnly(shape,
-                               IntsAttr(node.attrs, ir::AttrName::kPerm));
-    case OpKind::kSliceRows:
-      return IntAttr(node.attrs, ir::AttrName::kCount) == shape[0];
-    default:
-      return false;
-  }
-}
-
 GraphLowering::GraphLowering(const ir::Graph& graph, WeightTable& weights)
-    : graph_(graph), weights_(weights) {
+    : graph_(graph), weights_(weights), all_rows_(NeedsAllRows(graph)) {
   lowered_.plan.step_tokens = graph.step_tokens;
   lowered_.plan.context_tokens = graph.context_tokens;
 }
 
 Result<LoweredGraph> GraphLowering::Run() {
-  HX_RETURN_IF_ERROR(CheckEncodings());
+  HX_RETURN_IF_ERROR(CheckValueEncodings(graph_));
   FindRoots();
+  FindLastUses();
   PlaceInputs();
   ReserveOutputs();
   for (const Node& node : graph_.nodes) {
     if (IsAlias(graph_, node)) continue;
-    HX_RETURN_IF_ERROR(EmitNode(*this, node));
+    HX_RETURN_IF_ERROR(RunNode(node));
   }
   HX_RETURN_IF_ERROR(CopyOutputs());
   PlaceBuffers();
   return std::move(lowered_);
+}
+
+// What has an encoding is encoded as soon as it is made, so that its memory can
+// be used again.
+Status GraphLowering::RunNode(const Node& node) {
+  if (KeepsMemory(graph_, node)) {
+    HX_ASSIGN_OR_RETURN(const Operand from, Activation(node, 0));
+    const RowRange rows = MemoryRows(node.inputs[0]);
+    Output(node, rows, {0});
+    Round(node, from);
+  } else {
+    HX_RETURN_IF_ERROR(EmitNode(*this, node));
+    if (NeedsRounding(graph_, node)) Round(node, Root(node.output).operand);
+  }
+  for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+    const ValueId output = graph_.outputs[i].value;
+    if (Root(output).root == node.output && EncodingOf(output)) EncodeOutput(i);
+  }
+  return OkStatus();
 }
 
 // --- Values ---
@@ -96,33 +90,28 @@ const GraphLowering::ValueState& GraphLowering::Root(ValueId id) const {
   return values_[Index(values_[Index(id)].root)];
 }
 
-Status GraphLowering::CheckEncodings() const {
-  for (const ir::Value& value : graph_.values) {
-    if (!value.encoding.has_value()) continue;
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("graph '{}': value '{}' has an encoding; the CPU "
-                             "runs float graphs only",
-                             graph_.name, value.name)};
-  }
-  return OkStatus();
-}
-
 void GraphLowering::FindRoots() {
   values_.resize(graph_.values.size());
   output_of_.assign(graph_.values.size(), -1);
   for (size_t i = 0; i < values_.size(); ++i) {
     values_[i].root = {static_cast<int32_t>(i)};
   }
+  for (const Node& node : graph_.nodes) {
+    if (!IsAlias(graph_, node)) continue;
+    values_[Index(node.output)].root = values_[Index(node.inputs[0])].root;
+  }
+}
+
+void GraphLowering::FindLastUses() {
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const Node& node = graph_.nodes[i];
-    for (const ValueId input : node.inputs) {
+    for (const ValueId input : graph_.nodes[i].inputs) {
       Root(input).last_use = std::max(Root(input).last_use, i);
     }
-    if (IsAlias(graph_, node)) {
-      values_[Index(node.output)].root = values_[Index(node.inputs[0])].root;
-    }
   }
-  for (const ir::GraphIo& io : graph_.outputs) Root(io.value).last_use = kNever;
+  for (const ir::GraphIo& io : graph_.outputs) {
+    // Encoded outputs are copies.
+    if (!EncodingOf(io.value)) Root(io.value).last_use = kNever;
+  }
 }
 
 void GraphLowering::PlaceInputs() {
@@ -131,18 +120,20 @@ void GraphLowering::PlaceInputs() {
     ValueState& state = Root(input.value);
     state.operand = {.kind = OperandKind::kInput, .index = i};
     const bool steps = IsStepRole(input.role.kind);
-    state.rows = steps ? RowRange{.first = 0, .count = graph_.step_tokens}
-                       : Unordered(shape(input.value)[0]);
+    state.rows = steps ? StepRows() : Unordered(shape(input.value)[0]);
   }
 }
 
 // Lets instructions write to the graph outputs directly. An output whose value
-// is a graph input, or goes to a second output, is copied at the end.
+// is a graph input, or goes to a second output, is copied at the end; one with
+// an encoding is no f32.
 void GraphLowering::ReserveOutputs() {
   for (size_t i = 0; i < graph_.outputs.size(); ++i) {
     const ValueId root = values_[Index(graph_.outputs[i].value)].root;
-    if (!graph_[root].producer.valid() || output_of_[Index(root)] >= 0)
+    if (!graph_[root].producer.valid() || output_of_[Index(root)] >= 0 ||
+        EncodingOf(root)) {
       continue;
+    }
     output_of_[Index(root)] = static_cast<int32_t>(i);
   }
 }
@@ -155,6 +146,7 @@ Result<Operand> GraphLowering::Activation(const Node& node, size_t i,
         node,
         fmt::format("input {} is a constant; expected a computed value", i));
   }
+  DecodeInput(Root(id).root);
   const ValueState& root = Root(id);
   if (graph_.type(id).dtype != dtype ||
       (dtype == DType::kI32 && root.operand.kind != OperandKind::kInput)) {
@@ -165,20 +157,50 @@ Result<Operand> GraphLowering::Activation(const Node& node, size_t i,
   return root.operand;
 }
 
+Result<ir::ConstantId> GraphLowering::ConstantOf(const Node& node,
+                                                 size_t i) const {
+  const ir::Value& value = graph_[node.inputs[i]];
+  if (value.constant.valid()) return value.constant;
+  return Unsupported(
+      node,
+      fmt::format("input {} is a computed value; expected a constant", i));
+}
+
 Result<Operand> GraphLowering::Weight(const Node& node, size_t i,
                                       WeightForm form) {
-  const ir::Value& value = graph_[node.inputs[i]];
-  if (!value.constant.valid()) {
-    return Unsupported(
-        node,
-        fmt::format("input {} is a computed value; expected a constant", i));
-  }
-  const size_t row = weights_.Use(value.constant, form);
+  HX_ASSIGN_OR_RETURN(const ir::ConstantId id, ConstantOf(node, i));
+  return Weight({.id = id, .form = form});
+}
+
+// The operand of a row of the weight table.
+Operand GraphLowering::WeightRow(size_t row) {
   std::vector<size_t>& rows = lowered_.weight_rows;
   const auto found = std::find(rows.begin(), rows.end(), row);
   const auto index = static_cast<uint64_t>(found - rows.begin());
   if (found == rows.end()) rows.push_back(row);
   return Operand{.kind = OperandKind::kWeight, .index = index};
+}
+
+Result<Operand> GraphLowering::Prepare(const Node& node, size_t i,
+                                       RowRange rows, const Preparation& what) {
+  HX_ASSIGN_OR_RETURN(const Operand x, Activation(node, i));
+  const ValueId root = Root(node.inputs[i]).root;
+  for (const Prepared& prepared : prepared_) {
+    if (prepared.root == root && prepared.rows == rows &&
+        prepared.what == what) {
+      return prepared.made;
+    }
+  }
+  const Operand made = NewBuffer(static_cast<uint64_t>(what.bytes));
+  lowered_.plan.code.push_back({.op = what.op,
+                                .in = {x},
+                                .out = made,
+                                .rows = rows,
+                                .ints = what.ints,
+                                .floats = what.floats,
+                                .name = graph_[node.inputs[i]].name});
+  prepared_.push_back({.root = root, .rows = rows, .what = what, .made = made});
+  return made;
 }
 
 RowRange GraphLowering::AxisRows(ValueId id) const {
@@ -189,7 +211,62 @@ RowRange GraphLowering::AxisRows(ValueId id) const {
 
 RowRange GraphLowering::MemoryRows(ValueId id) const { return Root(id).rows; }
 
+// Elements of a row of a root's memory.
+int64_t GraphLowering::MemoryWidth(ValueId root) const {
+  return Elements(shape(root)) / Root(root).rows.count;
+}
+
+// --- Encodings ---
+
+// Turns the codes of a graph input into numbers when they are first asked for.
+// An input without elements is left alone.
+void GraphLowering::DecodeInput(ValueId root) {
+  ValueState& state = Root(root);
+  const auto& encoding = EncodingOf(root);
+  if (state.operand.kind != OperandKind::kInput || !encoding ||
+      Elements(shape(root)) == 0) {
+    return;
+  }
+  const Operand codes = state.operand;
+  state.operand = NewBuffer(*StorageBytes(DType::kF32, shape(root)));
+  Instruction decode =
+      CodecInstruction(PlanOp::kDecode, *encoding, MemoryWidth(root));
+  decode.in = {codes};
+  decode.out = state.operand;
+  decode.rows = state.rows;
+  decode.name = graph_[root].name;
+  lowered_.plan.code.push_back(std::move(decode));
+}
+
+// Rounds `from` to the encoding of the node's output, whose memory is known.
+void GraphLowering::Round(const Node& node, Operand from) {
+  const ValueState& state = Root(node.output);
+  Instruction round =
+      RoundInstruction(*EncodingOf(node.output), MemoryWidth(node.output));
+  round.in = {from};
+  round.out = state.operand;
+  round.rows = state.rows;
+  Emit(node, std::move(round));
+}
+
+void GraphLowering::EncodeOutput(size_t i) {
+  const ir::GraphIo& output = graph_.outputs[i];
+  const ValueId root = Root(output.value).root;
+  Instruction encode = CodecInstruction(
+      PlanOp::kEncode, *EncodingOf(output.value), MemoryWidth(root));
+  encode.in = {Root(root).operand};
+  encode.out = {.kind = OperandKind::kOutput, .index = i};
+  encode.rows = Root(root).rows;
+  encode.name = RoleToString(output.role);
+  lowered_.plan.code.push_back(std::move(encode));
+}
+
 // --- Memory ---
+
+Operand GraphLowering::NewBuffer(uint64_t bytes) {
+  buffers_.push_back({.bytes = bytes, .place = {}});
+  return {.kind = OperandKind::kArena, .index = buffers_.size() - 1};
+}
 
 // The input (an index into node.inputs) whose buffer the output can take over,
 // or kNever.
@@ -224,8 +301,7 @@ Operand GraphLowering::Output(const Node& node, RowRange rows,
   ValueState& state = Root(node.output);
   state.rows = rows;
   if (reused == kNever) {
-    buffers_.push_back({.bytes = *bytes, .place = {}});
-    state.operand = {.kind = OperandKind::kArena, .index = buffers_.size() - 1};
+    state.operand = NewBuffer(*bytes);
   } else {
     state.operand = Root(node.inputs[reused]).operand;
   }
@@ -242,25 +318,37 @@ void GraphLowering::Emit(const Node& node, Instruction instruction) {
   lowered_.plan.code.push_back(std::move(instruction));
 }
 
+// Copies a value that has no encoding to graph output `i`.
+Status GraphLowering::CopyOutput(size_t i) {
+  const ir::GraphIo& output = graph_.outputs[i];
+  const ValueId root = Root(output.value).root;
+  if (graph_[root].constant.valid() || graph_.type(root).dtype != DType::kF32) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("graph '{}': output {} is a constant or not f32",
+                             graph_.name, RoleToString(output.role))};
+  }
+  lowered_.plan.code.push_back(
+      {.op = PlanOp::kCopyRows,
+       .in = {Root(root).operand},
+       .out = {.kind = OperandKind::kOutput, .index = i},
+       .rows = Root(root).rows,
+       .ints = {0, MemoryWidth(root)},
+       .name = RoleToString(output.role)});
+  return OkStatus();
+}
+
+// Writes the outputs that no instruction has written.
 Status GraphLowering::CopyOutputs() {
   for (size_t i = 0; i < graph_.outputs.size(); ++i) {
     const ir::GraphIo& output = graph_.outputs[i];
-    const ValueId root = values_[Index(output.value)].root;
+    const ValueId root = Root(output.value).root;
     if (output_of_[Index(root)] == static_cast<int32_t>(i)) continue;
-    if (graph_[root].constant.valid() ||
-        graph_.type(root).dtype != DType::kF32) {
-      return Error{ErrorCode::kUnsupported,
-                   fmt::format("graph '{}': output {} is a constant or not f32",
-                               graph_.name, RoleToString(output.role))};
+    if (!EncodingOf(output.value)) {
+      HX_RETURN_IF_ERROR(CopyOutput(i));
+    } else if (!graph_[root].producer.valid()) {
+      DecodeInput(root);
+      EncodeOutput(i);
     }
-    const RowRange rows = Root(root).rows;
-    lowered_.plan.code.push_back(
-        {.op = PlanOp::kCopyRows,
-         .in = {Root(root).operand},
-         .out = {.kind = OperandKind::kOutput, .index = i},
-         .rows = rows,
-         .ints = {0, Elements(shape(root)) / rows.count},
-         .name = RoleToString(output.role)});
   }
   return OkStatus();
 }

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "backend/cpu/lower_encodings.h"
 #include "backend/cpu/lower_weights.h"
 #include "backend/cpu/plan.h"
 #include "base/status.h"
@@ -20,10 +22,15 @@ struct LoweredGraph {
   std::vector<size_t> weight_rows;
 };
 
-// True when the node's output is its input's memory under another shape: every
-// reshape, a transpose that only moves axes of size 1, a slice of all rows.
-// Such nodes become no instruction.
-bool IsAlias(const ir::Graph& graph, const ir::Node& node);
+// Something made of an activation that several instructions may read: its
+// codes.
+struct Preparation {
+  PlanOp op;
+  int64_t bytes = 0;  // of the result
+  std::vector<int64_t> ints = {};
+  std::vector<float> floats = {};
+  bool operator==(const Preparation&) const = default;
+};
 
 // State of one lowering. The emit functions of lower_ops.cc call it node by
 // node; everything else calls Run.
@@ -43,13 +50,31 @@ class GraphLowering {
   // not f32 (not i32 for `dtype` kI32).
   Result<Operand> Activation(const ir::Node& node, size_t i,
                              DType dtype = DType::kF32);
+  // The constant that input `i` of `node` is. kUnsupported when it is none.
+  Result<ir::ConstantId> ConstantOf(const ir::Node& node, size_t i) const;
+  const ir::Constant& constant(ir::ConstantId id) const {
+    return weights_.constants()[id];
+  }
   // Input `i` of `node` as a weight. kUnsupported when it is no constant.
   Result<Operand> Weight(const ir::Node& node, size_t i, WeightForm form);
+  Operand Weight(const WeightUse& use) { return WeightRow(weights_.Use(use)); }
+  // The table of an embedding (WeightTable::UseTable).
+  Operand Table(ir::ConstantId id) { return WeightRow(weights_.UseTable(id)); }
+
+  // `what` made of input `i` of `node`, whose rows along axis 0 are `rows`.
+  // Made once, however many nodes ask for it.
+  Result<Operand> Prepare(const ir::Node& node, size_t i, RowRange rows,
+                          const Preparation& what);
 
   // The rows of the step that the rows along axis 0 of this value are.
   RowRange AxisRows(ir::ValueId id) const;
   // How the memory of this value is cut by step rows, whatever its shape.
   RowRange MemoryRows(ir::ValueId id) const;
+  // All rows of the step.
+  RowRange StepRows() const {
+    return {.first = all_rows_ ? graph_.step_tokens : 0,
+            .count = graph_.step_tokens};
+  }
   // Marks memory of `count` rows that are no rows of the step.
   RowRange Unordered(int64_t count) const {
     return {.first = graph_.step_tokens, .count = count};
@@ -85,17 +110,38 @@ class GraphLowering {
   const ValueState& Root(ir::ValueId id) const;
   size_t FindInPlace(const ir::Node& node, std::span<const size_t> candidates,
                      uint64_t bytes) const;
-  Status CheckEncodings() const;
+  struct Prepared {
+    ir::ValueId root;
+    RowRange rows;
+    Preparation what;
+    Operand made;
+  };
+
+  const std::optional<ir::Encoding>& EncodingOf(ir::ValueId id) const {
+    return graph_[id].encoding;
+  }
+  int64_t MemoryWidth(ir::ValueId root) const;
+  Operand NewBuffer(uint64_t bytes);
+  Operand WeightRow(size_t row);
   void FindRoots();
+  void FindLastUses();
   void PlaceInputs();
   void ReserveOutputs();
+  Status RunNode(const ir::Node& node);
+  void DecodeInput(ir::ValueId root);
+  void Round(const ir::Node& node, Operand from);
+  void EncodeOutput(size_t i);
+  Status CopyOutput(size_t i);
   Status CopyOutputs();
   void PlaceBuffers();
 
   const ir::Graph& graph_;
   WeightTable& weights_;
+  // NeedsAllRows: no row of the step is skipped.
+  const bool all_rows_;
   std::vector<ValueState> values_;
   std::vector<Buffer> buffers_;
+  std::vector<Prepared> prepared_;
   // Graph output that a root is written to directly, or -1.
   std::vector<int32_t> output_of_;
   LoweredGraph lowered_;

@@ -84,10 +84,15 @@ Result<PlanWeight> Read(const fb::Weight& table) {
     return Error{ErrorCode::kBadInput,
                  fmt::format("unknown dtype {}", table.dtype())};
   }
+  if (table.layout() > static_cast<uint8_t>(WeightLayout::kPanels)) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("unknown layout {}", table.layout())};
+  }
   return PlanWeight{.segment = table.segment(),
                     .dtype = static_cast<DType>(table.dtype()),
                     .rows = table.rows(),
-                    .cols = table.cols()};
+                    .cols = table.cols(),
+                    .layout = static_cast<WeightLayout>(table.layout())};
 }
 
 }  // namespace
@@ -96,9 +101,9 @@ std::string SerializePlan(const Plan& plan) {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<fb::Weight>> weights;
   for (const PlanWeight& weight : plan.weights) {
-    weights.push_back(fb::CreateWeight(builder, weight.segment,
-                                       static_cast<uint8_t>(weight.dtype),
-                                       weight.rows, weight.cols));
+    weights.push_back(fb::CreateWeight(
+        builder, weight.segment, static_cast<uint8_t>(weight.dtype),
+        weight.rows, weight.cols, static_cast<uint8_t>(weight.layout)));
   }
   std::vector<flatbuffers::Offset<fb::Instruction>> code;
   for (const Instruction& instruction : plan.code) {

@@ -13,7 +13,7 @@
 
 namespace hexllm::cpu {
 
-inline constexpr uint32_t kPlanFormatVersion = 1;
+inline constexpr uint32_t kPlanFormatVersion = 2;
 // Alignment of arena operands, in bytes.
 inline constexpr uint64_t kArenaAlignment = 64;
 
@@ -32,13 +32,22 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-// A weight as [rows, cols] of `dtype`, row-major, alone in an artifact segment.
-// Vectors have one row.
+// How the elements of a weight lie in its segment.
+enum class WeightLayout : uint8_t {
+  kRows,    // row after row, as stored
+  kPanels,  // in panels of 16 rows for integer kernels (kernels/packed.h).
+            // i16: the panels of the high bytes, then those of the low bytes
+            // less 128
+};
+
+// A weight as [rows, cols] of `dtype`, alone in an artifact segment. Vectors
+// have one row.
 struct PlanWeight {
   uint32_t segment = 0;
   DType dtype = DType::kF32;
   int64_t rows = 0;
   int64_t cols = 0;
+  WeightLayout layout = WeightLayout::kRows;
 };
 
 // Consecutive rows of the step. `first` == T: not rows of the step.

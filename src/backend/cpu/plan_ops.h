@@ -2,10 +2,12 @@
 // contract between cpu/lower* and cpu/engine*. Stored in plans: append, never
 // reorder.
 //
-// All activations are f32, row-major. An instruction works on `rows` rows that
-// start at row `first_row` of the step (Instruction in plan.h): rows of the
-// step that are padding are skipped. first_row == T marks memory that is not
-// laid out by step rows; it is always computed whole.
+// Activations are f32, row-major: numbers on the grid of their encoding where
+// the graph gives them one. Only graph inputs and outputs are in codes. An
+// instruction works on `rows` rows that start at row `first_row` of the step
+// (Instruction in plan.h): rows of the step that are padding are skipped.
+// first_row == T marks memory that is not laid out by step rows; it is always
+// computed whole.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +18,8 @@ namespace hexllm::cpu {
 // past columns, H query heads, G KV heads, D head dim, M, K, N, V widths.
 // `half` is half the rotary dims.
 enum class PlanOp : uint16_t {
-  // in token[R] i32 (a graph input), weight[V,M]; out [R,M]
+  // in token[R] i32 (a graph input), weight[V,M] (rows, or q4_1 and q8_0
+  // panels); out [R,M]
   kEmbed,
   // in x[R,K], weight[N,K], bias[1,N]?, residual[R,N]?; out [R,N] (may be the
   // residual)
@@ -48,8 +51,55 @@ enum class PlanOp : uint16_t {
   // in x[begin + R,width]; out [R,width]: rows begin.. of x; ints {begin,
   // width}
   kCopyRows,
+
+  // --- Rounding: ir/encode.h says what it is ---
+
+  // in codes[R,width] (a graph input of `dtype`); out [R,width]; ints {width,
+  // DType, zero_point}; floats {scale}. f16: zero_point 0 and scale 1, unused
+  kDecode,
+  // in x[R,width]; out codes[R,width] (a graph output of `dtype`); numbers as
+  // kDecode
+  kEncode,
+  // in x[R,width]; out same; ints {width, least, most, zero_point}; floats
+  // {scale}: to codes from least to most and back
+  kRound,
+  // in x[R,width]; out same; ints {width}: to half precision and back
+  kRoundF16,
+
+  // --- Linears with encoded weights ---
+
+  // in x[R,K]; out x rounded to 8 bits per row and block of 32
+  // (QuantizedRowBytes in kernels.h for each row); ints {K}
+  kQuantizeRows,
+  // in quantized x[R,K], panels[N,K] q4_1 or q8_0, bias[1,N]?,
+  // residual[R,N]?; out [R,N] (may be the residual)
+  kMatMulQ,
+  // in x[R,K]; out byte planes of its codes (PlaneBytes in code_planes.h);
+  // ints {K, planes (1 or 2), zero_point}; floats {scale}. Codes go from 0 to
+  // 255 or 65535: signed encodings are shifted.
+  kCodePlanes,
+  // in planes of x[R,K], panels[N,K] i8 or i16, scales[1,N], sums[1,N] i32 (of
+  // each row's codes), bias[1,N] i32?; out [R,N]; ints {planes, zero_point} and
+  // floats {scale} of x
+  kCodeMatMul,
+
+  // --- Attention in parts ---
+
+  // in a[B,M,K], b[B,K,N]; out [B,M,N]; B = R; ints {M, K, N}; floats {scale,
+  // scale of a, scale of b (0, 0 = not encoded)}
+  kBatchMatMul,
+  // in x[R,width]; out same; ints {width}: over each row
+  kSoftmax,
+  // in a[R,left] (left may be 0), b[R,right]; out [R,left + right]; ints {left,
+  // right}
+  kConcat,
+  // R = 1. in x[d0,d1,d2,d3]; out axis i is in axis pi; ints {d0 .. d3, p0 ..
+  // p3}
+  kTranspose,
+  // in a[R,width], b[width]; out [R,width]; ints {width}
+  kAddRow,
 };
 
-inline constexpr int kNumPlanOps = static_cast<int>(PlanOp::kCopyRows) + 1;
+inline constexpr int kNumPlanOps = static_cast<int>(PlanOp::kAddRow) + 1;
 
 }  // namespace hexllm::cpu

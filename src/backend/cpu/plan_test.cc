@@ -13,7 +13,11 @@ Plan SomePlan() {
       .arena_bytes = 128,
       .step_tokens = 4,
       .context_tokens = 9,
-      .weights = {{.segment = 3, .dtype = DType::kQ8_0, .rows = 7, .cols = 32}},
+      .weights = {{.segment = 3,
+                   .dtype = DType::kQ8_0,
+                   .rows = 7,
+                   .cols = 32,
+                   .layout = WeightLayout::kPanels}},
       .code = {{.op = PlanOp::kRope,
                 .in = {{OperandKind::kArena, 64}, {}, {OperandKind::kInput, 1}},
                 .out = {OperandKind::kOutput, 2},
@@ -36,6 +40,7 @@ TEST(Plan, SurvivesTheRoundTrip) {
   EXPECT_EQ(read->weights[0].dtype, DType::kQ8_0);
   EXPECT_EQ(read->weights[0].rows, 7);
   EXPECT_EQ(read->weights[0].cols, 32);
+  EXPECT_EQ(read->weights[0].layout, WeightLayout::kPanels);
   ASSERT_EQ(read->code.size(), 1u);
   EXPECT_EQ(read->code[0].op, PlanOp::kRope);
   EXPECT_EQ(read->code[0].in, plan.code[0].in);
@@ -69,13 +74,17 @@ void ExpectRefused(const Plan& plan, const std::string& text) {
 TEST(Plan, UnknownNumbersAreRefused) {
   Plan plan = SomePlan();
   plan.code[0].op = static_cast<PlanOp>(kNumPlanOps);
-  ExpectRefused(plan, "instruction 0: unknown op 14");
+  ExpectRefused(plan,
+                "instruction 0: unknown op " + std::to_string(kNumPlanOps));
   plan = SomePlan();
   plan.code[0].in[1].kind = static_cast<OperandKind>(9);
   ExpectRefused(plan, "instruction 0: unknown operand kind 9");
   plan = SomePlan();
   plan.weights[0].dtype = static_cast<DType>(200);
   ExpectRefused(plan, "weight 0: unknown dtype 200");
+  plan = SomePlan();
+  plan.weights[0].layout = static_cast<WeightLayout>(2);
+  ExpectRefused(plan, "weight 0: unknown layout 2");
 }
 
 }  // namespace

@@ -1,0 +1,332 @@
+// Ops that round to codes, and the matmul of codes.
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "backend/cpu/engine_split.h"
+#include "backend/cpu/kernels/packed.h"
+#include "backend/cpu/row_codes.h"
+#include "base/check.h"
+#include "base/half.h"
+
+namespace hexllm::cpu {
+namespace {
+
+// Loops over this many elements have a fixed length, which lets compilers use
+// vectors.
+constexpr int64_t kChunk = 16;
+
+// rint for |x| up to 2^22, half to even, in two additions.
+float RoundToInt(float x) {
+  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23
+  return (x + kShift) - kShift;
+}
+
+// The code of a number on the grid; of others the nearest, or any code (NaN).
+int32_t CodeOf(float x, const Grid& grid, float inverse) {
+  const auto least = static_cast<float>(grid.least);
+  const auto most = static_cast<float>(grid.most);
+  float code = RoundToInt(x * inverse) + static_cast<float>(grid.zero_point);
+  code = code > least ? code : least;
+  code = code < most ? code : most;
+  return static_cast<int32_t>(code);
+}
+
+// --- Graph inputs and outputs ---
+
+template <typename Code>
+void DecodeCodes(const Step& step, int64_t at, int64_t n) {
+  const auto* codes = reinterpret_cast<const Code*>(step.at[0]) + at;
+  float* out = step.Out() + at;
+  const Grid grid = step.grid;
+  for (int64_t i = 0; i < n; ++i) {
+    out[i] =
+        static_cast<float>(int32_t{codes[i]} - grid.zero_point) * grid.scale;
+  }
+}
+
+template <typename Code>
+void EncodeCodes(const Step& step, int64_t at, int64_t n) {
+  const float* x = step.In(0) + at;
+  auto* codes = reinterpret_cast<Code*>(step.at[kOutSlot]) + at;
+  const float inverse = 1.0f / step.grid.scale;
+  for (int64_t i = 0; i < n; ++i) {
+    codes[i] = static_cast<Code>(CodeOf(x[i], step.grid, inverse));
+  }
+}
+
+void DecodeHalves(const Step& step, int64_t at, int64_t n) {
+  const auto* halves = reinterpret_cast<const uint16_t*>(step.at[0]) + at;
+  for (int64_t i = 0; i < n; ++i) step.Out()[at + i] = F16ToF32(halves[i]);
+}
+
+void EncodeHalves(const Step& step, int64_t at, int64_t n) {
+  auto* halves = reinterpret_cast<uint16_t*>(step.at[kOutSlot]) + at;
+  for (int64_t i = 0; i < n; ++i) halves[i] = F32ToF16(step.In(0)[at + i]);
+}
+
+using CodecFn = void (*)(const Step&, int64_t at, int64_t n);
+
+CodecFn DecoderOf(DType dtype) {
+  switch (dtype) {
+    case DType::kU8:
+      return DecodeCodes<uint8_t>;
+    case DType::kU16:
+      return DecodeCodes<uint16_t>;
+    case DType::kI8:
+      return DecodeCodes<int8_t>;
+    case DType::kI16:
+      return DecodeCodes<int16_t>;
+    default:
+      return DecodeHalves;
+  }
+}
+
+CodecFn EncoderOf(DType dtype) {
+  switch (dtype) {
+    case DType::kU8:
+      return EncodeCodes<uint8_t>;
+    case DType::kU16:
+      return EncodeCodes<uint16_t>;
+    case DType::kI8:
+      return EncodeCodes<int8_t>;
+    case DType::kI16:
+      return EncodeCodes<int16_t>;
+    default:
+      return EncodeHalves;
+  }
+}
+
+// --- Code planes ---
+
+// kChunk numbers to one or two planes; returns the sum of their codes.
+int32_t WriteChunk(const float* x, const Step& step, int8_t* high,
+                   int8_t* low) {
+  const float inverse = 1.0f / step.grid.scale;
+  const Grid grid = step.grid;
+  std::array<int32_t, kChunk> codes;
+  for (int64_t i = 0; i < kChunk; ++i) {
+    codes[static_cast<size_t>(i)] = CodeOf(x[i], grid, inverse);
+  }
+  int32_t sum = 0;
+  for (const int32_t code : codes) sum += code;
+  for (size_t i = 0; i < kChunk; ++i) {
+    low[i] = static_cast<int8_t>((codes[i] & 255) - 128);
+  }
+  if (high == nullptr) return sum;
+  for (size_t i = 0; i < kChunk; ++i) {
+    high[i] = static_cast<int8_t>((codes[i] >> 8) - 128);
+  }
+  return sum;
+}
+
+void WritePlanes(const Step& step, const CodePlanes& planes, int64_t row) {
+  const int64_t k = step.inner;
+  const float* x = step.In(0) + row * k;
+  int8_t* const first = planes.codes + row * planes.stride;
+  const bool two = step.planes == 2;
+  int64_t sum = 0;
+  int64_t at = 0;
+  for (; at + kChunk <= k; at += kChunk) {
+    sum += WriteChunk(x + at, step, two ? first + at : nullptr,
+                      first + at + (two ? planes.plane : 0));
+  }
+  if (at < k) {
+    // What lies beyond K is ignored; the padded row has room for it.
+    std::array<float, kChunk> tail = {};
+    std::memcpy(tail.data(), x + at,
+                static_cast<size_t>(k - at) * sizeof(float));
+    const float inverse = 1.0f / step.grid.scale;
+    const int32_t zero = CodeOf(0, step.grid, inverse);
+    sum += WriteChunk(tail.data(), step, two ? first + at : nullptr,
+                      first + at + (two ? planes.plane : 0)) -
+           zero * static_cast<int32_t>(kChunk - (k - at));
+  }
+  planes.sums[row] = sum - k * PlaneOffset(step.planes);
+}
+
+// --- The matmul of codes ---
+//
+// With x = X + o (X: the planes put together) and w = W + p (p: 128 for i16,
+// else 0), x and w without their zero points:
+//
+//   sum_k x w = sum_k X W + p sum_k X + o sum_k w
+//
+// All terms are whole numbers below 2^53: exact in double.
+
+// Rows that one block of dot products covers.
+constexpr int64_t kRowTile = 128;
+
+// Planes of a weight, and what the low one lacks.
+int64_t WeightPlanes(const WeightView& weight) {
+  return weight.dtype == DType::kI16 ? 2 : 1;
+}
+
+// One panel of outputs for some rows.
+struct Tile {
+  int64_t row;    // first
+  int64_t rows;   // up to kRowTile
+  int64_t n;      // first output
+  int32_t* dots;  // [weight planes][planes][kRowTile][kPackedRows]
+};
+constexpr int64_t kTileDots = kRowTile * kPackedRows;
+
+void ComputeDots(const Step& step, const RunContext& context,
+                 const CodePlanes& planes, const Tile& tile) {
+  const int64_t k = step.weight.cols;
+  const int64_t panel_bytes = PackedPanelBytes(DType::kI8, k);
+  const int64_t weight_plane = PackedBytes(DType::kI8, step.weight.rows, k);
+  const std::byte* panel =
+      step.weight.data + tile.n / kPackedRows * panel_bytes;
+  int32_t* out = tile.dots;
+  for (int64_t w = 0; w < WeightPlanes(step.weight); ++w) {
+    for (int64_t p = 0; p < step.planes; ++p, out += kTileDots) {
+      context.kernels.int_dot(
+          {.a = planes.codes + p * planes.plane + tile.row * planes.stride,
+           .a_stride = planes.stride,
+           .w = panel + w * weight_plane,
+           .out = out,
+           .out_stride = kPackedRows,
+           .rows = tile.rows,
+           .k = k,
+           .n_begin = 0,
+           .n_end = std::min(kPackedRows, step.weight.rows - tile.n)});
+    }
+  }
+}
+
+// What is added to the dot products of each output of a panel, and what they
+// are multiplied by.
+struct PanelTerms {
+  std::array<double, kPackedRows> offsets = {};
+  std::array<double, kPackedRows> factors = {};
+};
+
+PanelTerms TermsOf(const Step& step, int64_t n) {
+  PanelTerms terms;
+  const auto* sums = reinterpret_cast<const int32_t*>(step.at[3]) + n;
+  const auto* bias = reinterpret_cast<const int32_t*>(step.at[4]);
+  const auto offset =
+      static_cast<double>(PlaneOffset(step.planes) - step.grid.zero_point);
+  const int64_t count = std::min(kPackedRows, step.weight.rows - n);
+  for (int64_t j = 0; j < count; ++j) {
+    const auto at = static_cast<size_t>(j);
+    terms.offsets[at] = offset * static_cast<double>(sums[j]);
+    if (bias != nullptr) terms.offsets[at] += static_cast<double>(bias[n + j]);
+    terms.factors[at] = static_cast<double>(step.grid.scale) *
+                        static_cast<double>(step.In(2)[n + j]);
+  }
+  return terms;
+}
+
+// The dot products of row `r` of the tile, put together: [kPackedRows].
+std::array<double, kPackedRows> SumOfDots(const Step& step, const Tile& tile,
+                                          int64_t r) {
+  std::array<double, kPackedRows> sums = {};
+  const int32_t* dots = tile.dots + r * kPackedRows;
+  const int64_t weight_planes = WeightPlanes(step.weight);
+  for (int64_t w = 0; w < weight_planes; ++w) {
+    for (int64_t p = 0; p < step.planes; ++p, dots += kTileDots) {
+      const int64_t bytes = weight_planes - 1 - w + step.planes - 1 - p;
+      const auto place = static_cast<double>(int64_t{1} << (8 * bytes));
+      for (size_t j = 0; j < kPackedRows; ++j) {
+        sums[j] += place * static_cast<double>(dots[j]);
+      }
+    }
+  }
+  return sums;
+}
+
+void WriteTile(const Step& step, const CodePlanes& planes, const Tile& tile) {
+  const PanelTerms terms = TermsOf(step, tile.n);
+  const int64_t count = std::min(kPackedRows, step.weight.rows - tile.n);
+  const double low = WeightPlanes(step.weight) == 2 ? 128 : 0;
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    const int64_t row = tile.row + r;
+    const std::array<double, kPackedRows> sums = SumOfDots(step, tile, r);
+    const double row_term = low * static_cast<double>(planes.sums[row]);
+    std::array<float, kPackedRows> y;
+    for (size_t j = 0; j < kPackedRows; ++j) {
+      y[j] = static_cast<float>((sums[j] + (row_term + terms.offsets[j])) *
+                                terms.factors[j]);
+    }
+    std::memcpy(step.Out() + row * step.width + tile.n, y.data(),
+                static_cast<size_t>(count) * sizeof(float));
+  }
+}
+
+}  // namespace
+
+void RunDecode(const Step& step, const RunContext& context) {
+  const CodecFn decode = DecoderOf(step.dtype);
+  SplitElements(step, context, 1,
+                [&](int64_t at, int64_t n) { decode(step, at, n); });
+}
+
+void RunEncode(const Step& step, const RunContext& context) {
+  const CodecFn encode = EncoderOf(step.dtype);
+  SplitElements(step, context, 1,
+                [&](int64_t at, int64_t n) { encode(step, at, n); });
+}
+
+void RunRound(const Step& step, const RunContext& context) {
+  SplitElements(step, context, 1, [&](int64_t at, int64_t n) {
+    context.kernels.round_codes({.x = step.In(0) + at,
+                                 .out = step.Out() + at,
+                                 .n = n,
+                                 .scale = step.grid.scale,
+                                 .zero_point = step.grid.zero_point,
+                                 .least = step.grid.least,
+                                 .most = step.grid.most});
+  });
+}
+
+void RunRoundF16(const Step& step, const RunContext& context) {
+  SplitElements(step, context, 1, [&](int64_t at, int64_t n) {
+    context.kernels.round_f16(step.In(0) + at, step.Out() + at, n);
+  });
+}
+
+void RunCodePlanes(const Step& step, const RunContext& context) {
+  const ActiveRows rows = Active(step, context);
+  const CodePlanes planes =
+      PlanesAt(step.at[kOutSlot], step.rows.count, step.inner, step.planes);
+  Split(context, rows.count(), 2 * step.inner, [&](int64_t begin, int64_t end) {
+    for (int64_t r = rows.begin + begin; r < rows.begin + end; ++r) {
+      WritePlanes(step, planes, r);
+    }
+  });
+}
+
+int64_t CodeMatMulScratchFloats(int64_t planes, const WeightView& weight) {
+  return planes * WeightPlanes(weight) * kTileDots;
+}
+
+// Split over panels of outputs; dot products of kRowTile rows at a time.
+void RunCodeMatMul(const Step& step, const RunContext& context) {
+  const ActiveRows rows = Active(step, context);
+  if (rows.count() == 0) return;
+  const CodePlanes planes =
+      PlanesAt(step.at[0], step.rows.count, step.weight.cols, step.planes);
+  const int64_t panels = CeilDiv(step.width, kPackedRows);
+  const int64_t work = kPackedRows * step.weight.cols * rows.count();
+  const int64_t parts =
+      NumParts(context, panels, std::max<int64_t>(1, work / 4));
+  RunParts(context, parts, [&](int64_t part) {
+    auto* dots = reinterpret_cast<int32_t*>(context.scratch +
+                                            part * context.scratch_stride);
+    const int64_t end = panels * (part + 1) / parts;
+    for (int64_t panel = panels * part / parts; panel < end; ++panel) {
+      for (int64_t row = rows.begin; row < rows.end; row += kRowTile) {
+        const Tile tile{.row = row,
+                        .rows = std::min(kRowTile, rows.end - row),
+                        .n = panel * kPackedRows,
+                        .dots = dots};
+        ComputeDots(step, context, planes, tile);
+        WriteTile(step, planes, tile);
+      }
+    }
+  });
+}
+
+}  // namespace hexllm::cpu

@@ -1,0 +1,189 @@
+#include "backend/cpu/lower_encodings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "ir/encode.h"
+
+namespace hexllm::cpu {
+namespace {
+
+using artifact::IoSpec;
+using ir::Encoding;
+using ir::Node;
+using ir::OpKind;
+
+// The lowest f16 number.
+constexpr uint64_t kHiddenF16 = 0xfbff;
+
+int32_t ZeroPoint(const Encoding& encoding) {
+  return encoding.zero_points.empty() ? 0 : encoding.zero_points[0];
+}
+
+bool IsSupported(const Encoding& encoding) {
+  if (encoding.dtype == DType::kF16) return true;
+  if (!HasCodes(encoding) || encoding.dtype == DType::kI32 ||
+      encoding.axis >= 0 || encoding.block != 0) {
+    return false;
+  }
+  const float scale = encoding.scales[0];
+  return std::isnormal(scale) && std::isnormal(1 / scale);
+}
+
+// True when the axes longer than 1 keep their order.
+bool MovesUnitAxesOnly(const Shape& shape, const std::vector<int64_t>& perm) {
+  int64_t last = -1;
+  for (const int64_t axis : perm) {
+    if (shape[static_cast<size_t>(axis)] == 1) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+Status SetMaskCodes(const std::optional<Encoding>& encoding, IoSpec& spec) {
+  if (!encoding) {
+    // Added to the scores.
+    spec.mask_visible = std::bit_cast<uint32_t>(0.0f);
+    spec.mask_hidden =
+        std::bit_cast<uint32_t>(-std::numeric_limits<float>::infinity());
+    return OkStatus();
+  }
+  if (encoding->dtype == DType::kF16) {
+    spec.mask_visible = 0;
+    spec.mask_hidden = kHiddenF16;
+    return OkStatus();
+  }
+  const ir::CodeRange range = CodesOf(*encoding);
+  if (range.least == 0 && ZeroPoint(*encoding) == range.most) {
+    spec.mask_visible = static_cast<uint64_t>(range.most);
+    spec.mask_hidden = 0;
+    return OkStatus();
+  }
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("{}: codes from {} to {} with zero point {}; of a mask, the "
+                  "highest code stands for 0 and code 0 hides a column",
+                  RoleToString(spec.role), range.least, range.most,
+                  ZeroPoint(*encoding))};
+}
+
+}  // namespace
+
+Status CheckValueEncodings(const ir::Graph& graph) {
+  for (const ir::Value& value : graph.values) {
+    if (!value.encoding || value.constant.valid() ||
+        IsSupported(*value.encoding)) {
+      continue;
+    }
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("graph '{}': the encoding of value '{}': expected f16, or "
+                    "codes of 8 or 16 bits with one scale",
+                    graph.name, value.name)};
+  }
+  return OkStatus();
+}
+
+bool OnlyMoves(const Node& node) {
+  return node.op == OpKind::kReshape || node.op == OpKind::kTranspose ||
+         node.op == OpKind::kSliceRows || node.op == OpKind::kConcat ||
+         node.op == OpKind::kConvert;
+}
+
+bool NeedsRounding(const ir::Graph& graph, const Node& node) {
+  const auto& encoding = graph[node.output].encoding;
+  if (!encoding) return false;
+  if (!OnlyMoves(node)) return true;
+  return std::any_of(
+      node.inputs.begin(), node.inputs.end(),
+      [&](ir::ValueId id) { return graph[id].encoding != encoding; });
+}
+
+bool NeedsAllRows(const ir::Graph& graph) {
+  // [T,G,D] to [G,D,T] and [G,T,D]: what attention reads, which hides padding.
+  const auto keeps_rows_apart = [](const Node& node) {
+    const auto& perm = IntsAttr(node.attrs, ir::AttrName::kPerm);
+    return perm == std::vector<int64_t>{1, 2, 0} ||
+           perm == std::vector<int64_t>{1, 0, 2};
+  };
+  return std::any_of(
+      graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+        if (node.op == OpKind::kTranspose) {
+          return !KeepsMemory(graph, node) && !keeps_rows_apart(node);
+        }
+        return node.op == OpKind::kMatMul || node.op == OpKind::kConcat ||
+               node.op == OpKind::kSoftmax;
+      });
+}
+
+bool KeepsMemory(const ir::Graph& graph, const Node& node) {
+  const Shape& shape = graph.type(node.inputs[0]).shape;
+  switch (node.op) {
+    case OpKind::kReshape:
+    case OpKind::kConvert:
+      return true;
+    case OpKind::kTranspose:
+      return MovesUnitAxesOnly(shape,
+                               IntsAttr(node.attrs, ir::AttrName::kPerm));
+    case OpKind::kSliceRows:
+      return IntAttr(node.attrs, ir::AttrName::kCount) == shape[0];
+    default:
+      return false;
+  }
+}
+
+bool IsAlias(const ir::Graph& graph, const Node& node) {
+  return KeepsMemory(graph, node) && !NeedsRounding(graph, node);
+}
+
+Instruction RoundInstruction(const Encoding& encoding, int64_t width) {
+  if (encoding.dtype == DType::kF16) {
+    return {.op = PlanOp::kRoundF16, .ints = {width}};
+  }
+  const ir::CodeRange range = CodesOf(encoding);
+  return {.op = PlanOp::kRound,
+          .ints = {width, range.least, range.most, ZeroPoint(encoding)},
+          .floats = {encoding.scales[0]}};
+}
+
+Instruction CodecInstruction(PlanOp op, const Encoding& encoding,
+                             int64_t width) {
+  const bool codes = HasCodes(encoding);
+  return {.op = op,
+          .ints = {width, static_cast<int64_t>(encoding.dtype),
+                   codes ? ZeroPoint(encoding) : 0},
+          .floats = {codes ? encoding.scales[0] : 1.0f}};
+}
+
+std::optional<UnsignedGrid> UnsignedGridOf(const Encoding& encoding) {
+  if (!IsSupported(encoding) || !HasCodes(encoding)) return std::nullopt;
+  int64_t shift = 0;
+  if (encoding.dtype == DType::kI8) shift = 128;
+  if (encoding.dtype == DType::kI16) shift = 32768;
+  return UnsignedGrid{.planes = GetDTypeInfo(encoding.dtype).block_bytes,
+                      .zero_point = ZeroPoint(encoding) + shift,
+                      .scale = encoding.scales[0]};
+}
+
+Result<IoSpec> MakeIoSpec(const ir::Graph& graph, const ir::GraphIo& io) {
+  const ir::Value& value = graph[io.value];
+  IoSpec spec;
+  spec.role = io.role;
+  spec.dtype = value.encoding ? value.encoding->dtype : value.type.dtype;
+  spec.shape = value.type.shape;
+  if (value.encoding && HasCodes(*value.encoding)) {
+    spec.encoding = {.scale = value.encoding->scales[0],
+                     .zero_point = ZeroPoint(*value.encoding)};
+  }
+  if (io.role.kind == RoleKind::kMask) {
+    HX_RETURN_IF_ERROR(SetMaskCodes(value.encoding, spec));
+  }
+  return spec;
+}
+
+}  // namespace hexllm::cpu
