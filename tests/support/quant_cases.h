@@ -181,4 +181,57 @@ class IntDotCase {
   AlignedBytes packed_;
 };
 
+// One batch_matmul with all that its arguments point to: rows lie apart by more
+// than their width.
+struct BatchMatMulShape {
+  int64_t m, k, n;
+  float a_step = 0.0f, b_step = 0.0f;  // both 0, or numbers on these grids
+};
+
+class BatchMatMulCase {
+ public:
+  BatchMatMulCase(std::mt19937& rng, const BatchMatMulShape& shape)
+      : shape_(shape),
+        a_(RandomFloats(rng, shape.m * AStride())),
+        b_(RandomFloats(rng, shape.k * BStride())),
+        scratch_(2 * kBatchMatMulScratch) {
+    if (shape.a_step == 0.0f) return;
+    for (float& x : a_) x = std::nearbyint(x * 65535.0f) * shape.a_step;
+    for (float& x : b_) x = std::nearbyint(x * 65535.0f) * shape.b_step;
+  }
+
+  std::vector<float>& a() { return a_; }
+  std::vector<float>& b() { return b_; }
+  int64_t AStride() const { return shape_.k + 3; }
+  int64_t BStride() const { return shape_.n + 5; }
+
+  BatchMatMulArgs Args(float* out) {
+    return {.a = a_.data(),
+            .a_stride = AStride(),
+            .b = b_.data(),
+            .b_stride = BStride(),
+            .out = out,
+            .out_stride = shape_.n + 1,
+            .m = shape_.m,
+            .k = shape_.k,
+            .n = shape_.n,
+            .scale = 0.125f,
+            .a_step = shape_.a_step,
+            .b_step = shape_.b_step,
+            .scratch = reinterpret_cast<double*>(scratch_.data())};
+  }
+  // The output [m, n + 1]; the last column stays -1.
+  std::vector<float> Run(const KernelTable& table) {
+    std::vector<float> out(static_cast<size_t>(shape_.m * (shape_.n + 1)),
+                           -1.0f);
+    table.batch_matmul(Args(out.data()));
+    return out;
+  }
+
+ private:
+  BatchMatMulShape shape_;
+  std::vector<float> a_, b_;
+  Scratch scratch_;
+};
+
 }  // namespace hexllm::cpu::testing

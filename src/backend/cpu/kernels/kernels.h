@@ -217,7 +217,7 @@ struct BatchMatMulArgs {
   double* scratch;  // kBatchMatMulScratch doubles, 64-byte aligned, one per
                     // thread
 };
-inline constexpr int64_t kBatchMatMulScratch = 80 * 1024;
+inline constexpr int64_t kBatchMatMulScratch = 40 * 1024;
 
 // Element-wise over n contiguous floats; out may be an input.
 struct KernelTable {

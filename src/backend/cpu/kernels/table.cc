@@ -21,9 +21,9 @@ namespace {
   .rms_norm = ns::RmsNorm, .rope = ns::Rope, .attention = ns::Attention,       \
   .add = ns::Add, .mul = ns::Mul, .scale = ns::Scale,                          \
   .activate = ns::Activate, .gated_mul = ns::GatedMul, .softcap = ns::Softcap, \
-  .matmul_q = {}, .quantize_rows = ref::QuantizeRows, .int_dot = nullptr,      \
-  .round_codes = ref::RoundCodes, .round_f16 = ref::RoundF16,                  \
-  .softmax = ref::Softmax, .batch_matmul = ref::BatchMatMul
+  .matmul_q = {}, .quantize_rows = ns::QuantizeRows, .int_dot = nullptr,       \
+  .round_codes = ns::RoundCodes, .round_f16 = ns::RoundF16,                    \
+  .softmax = ns::Softmax, .batch_matmul = ns::BatchMatMul
 
 // The kernels that are made of integer dot products.
 struct Dots {

@@ -64,6 +64,15 @@ struct VecAvx2 {
     return {_mm256_blendv_ps(otherwise.lo, then.lo, lo),
             _mm256_blendv_ps(otherwise.hi, then.hi, hi)};
   }
+  HX_INLINE static F RoundEven(F a) {
+    constexpr int kMode = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    return {_mm256_round_ps(a.lo, kMode), _mm256_round_ps(a.hi, kMode)};
+  }
+  HX_INLINE static F RoundToHalf(F a) {
+    constexpr int kMode = _MM_FROUND_TO_NEAREST_INT;
+    return {_mm256_cvtph_ps(_mm256_cvtps_ph(a.lo, kMode)),
+            _mm256_cvtph_ps(_mm256_cvtps_ph(a.hi, kMode))};
+  }
 
   HX_INLINE static I SetInt(int32_t value) {
     return {_mm256_set1_epi32(value), _mm256_set1_epi32(value)};
@@ -103,6 +112,15 @@ struct VecAvx2 {
   HX_INLINE static void StorePartial(float* p, F a, int64_t n) {
     NativeStorePartial(p, a.lo, n);
     NativeStorePartial(p + 8, a.hi, n - 8);
+  }
+  HX_INLINE static void StoreInt8(int8_t* p, F a) {
+    const __m256i pairs =
+        _mm256_packs_epi32(_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi));
+    // Lanes of 128 bits were packed apart: lo0 hi0 lo1 hi1.
+    const __m256i all = _mm256_permute4x64_epi64(pairs, 0xd8);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                     _mm_packs_epi16(_mm256_castsi256_si128(all),
+                                     _mm256_extracti128_si256(all, 1)));
   }
   HX_INLINE static F LoadF16(const uint8_t* p) {
     return {_mm256_cvtph_ps(LoadBytes(p)), _mm256_cvtph_ps(LoadBytes(p + 16))};
@@ -218,11 +236,33 @@ struct VecAvx2 {
   }
   HX_INLINE static void Pin(N& a) { __asm__("" : "+x"(a)); }
 
+  // --- D: one register of doubles.
+  using D = __m256d;
+  static constexpr int kDoubles = 4;
+  HX_INLINE static D DoubleSet(double value) { return _mm256_set1_pd(value); }
+  HX_INLINE static D DoubleLoad(const double* p) { return _mm256_loadu_pd(p); }
+  HX_INLINE static void DoubleStore(double* p, D a) { _mm256_storeu_pd(p, a); }
+  HX_INLINE static D DoubleMul(D a, D b) { return _mm256_mul_pd(a, b); }
+  HX_INLINE static D DoubleFma(D a, D b, D c) {
+    return _mm256_fmadd_pd(a, b, c);
+  }
+  HX_INLINE static void StoreRounded(float* p, D a) {
+    _mm_storeu_ps(p, _mm256_cvtpd_ps(a));
+  }
+  HX_INLINE static void StoreWidened(double* p, F a) {
+    _mm256_storeu_pd(p, _mm256_cvtps_pd(_mm256_castps256_ps128(a.lo)));
+    _mm256_storeu_pd(p + 4, _mm256_cvtps_pd(_mm256_extractf128_ps(a.lo, 1)));
+    _mm256_storeu_pd(p + 8, _mm256_cvtps_pd(_mm256_castps256_ps128(a.hi)));
+    _mm256_storeu_pd(p + 12, _mm256_cvtps_pd(_mm256_extractf128_ps(a.hi, 1)));
+  }
+
   // --- Tile sizes (16 registers).
   static constexpr int kTileRows = 3;
   static constexpr int kDirectRows = 1;
   static constexpr int ScoreVecs(int group) { return group == 1 ? 8 : 2; }
   static constexpr int kValueVecs = 2;
+  static constexpr int kDoubleRows = 6;
+  static constexpr int kDoubleVecs = 2;
 
  private:
   HX_INLINE static __m256 SignBits() { return _mm256_set1_ps(-0.0f); }

@@ -35,6 +35,16 @@ struct VecAvx512 {
     return _mm512_mask_blend_ps(less, otherwise, then);
   }
 
+  // To the nearest whole number, half to even.
+  HX_INLINE static F RoundEven(F a) {
+    return _mm512_roundscale_ps(a,
+                                _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  // To half precision and back.
+  HX_INLINE static F RoundToHalf(F a) {
+    return _mm512_cvtph_ps(_mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+  }
+
   HX_INLINE static I SetInt(int32_t value) { return _mm512_set1_epi32(value); }
   HX_INLINE static I AddInt(I a, I b) { return _mm512_add_epi32(a, b); }
   HX_INLINE static I SubInt(I a, I b) { return _mm512_sub_epi32(a, b); }
@@ -58,6 +68,11 @@ struct VecAvx512 {
   }
   HX_INLINE static void StorePartial(float* p, F a, int64_t n) {
     _mm512_mask_storeu_ps(p, First(n), a);
+  }
+  // 16 whole numbers from -128 to 127.
+  HX_INLINE static void StoreInt8(int8_t* p, F a) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                     _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a)));
   }
   // 16 stored half or bfloat16 numbers.
   HX_INLINE static F LoadF16(const uint8_t* p) {
@@ -177,6 +192,26 @@ struct VecAvx512 {
   // Keeps `a` in a register: compilers would load it again at each use.
   HX_INLINE static void Pin(N& a) { __asm__("" : "+v"(a)); }
 
+  // --- D: one register of kDoubles doubles.
+  using D = __m512d;
+  static constexpr int kDoubles = 8;
+  HX_INLINE static D DoubleSet(double value) { return _mm512_set1_pd(value); }
+  HX_INLINE static D DoubleLoad(const double* p) { return _mm512_loadu_pd(p); }
+  HX_INLINE static void DoubleStore(double* p, D a) { _mm512_storeu_pd(p, a); }
+  HX_INLINE static D DoubleMul(D a, D b) { return _mm512_mul_pd(a, b); }
+  HX_INLINE static D DoubleFma(D a, D b, D c) {
+    return _mm512_fmadd_pd(a, b, c);
+  }
+  // Stores kDoubles numbers rounded to floats.
+  HX_INLINE static void StoreRounded(float* p, D a) {
+    _mm256_storeu_ps(p, _mm512_cvtpd_ps(a));
+  }
+  // Stores 16 floats as doubles.
+  HX_INLINE static void StoreWidened(double* p, F a) {
+    _mm512_storeu_pd(p, _mm512_cvtps_pd(_mm512_castps512_ps256(a)));
+    _mm512_storeu_pd(p + 8, _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1)));
+  }
+
   // --- Tile sizes (32 registers).
   // Activation rows of a tile of matmul with 4 weight rows: 24 accumulators.
   static constexpr int kTileRows = 6;
@@ -186,6 +221,9 @@ struct VecAvx512 {
   // Registers of columns (scores) for `group` heads, of head_dim (values).
   static constexpr int ScoreVecs(int group) { return group == 1 ? 8 : 4; }
   static constexpr int kValueVecs = 4;
+  // Rows and registers of columns of a tile of batch_matmul: 24 accumulators.
+  static constexpr int kDoubleRows = 6;
+  static constexpr int kDoubleVecs = 4;
 
  private:
   HX_INLINE static F SignBits() { return Set(-0.0f); }

@@ -58,6 +58,12 @@ struct VecNeon {
       return vbslq_f32(vcltq_f32(a.v[i], b.v[i]), then.v[i], otherwise.v[i]);
     });
   }
+  HX_INLINE static F RoundEven(F a) {
+    return Map([&](int i) { return vrndnq_f32(a.v[i]); });
+  }
+  HX_INLINE static F RoundToHalf(F a) {
+    return Map([&](int i) { return vcvt_f32_f16(vcvt_f16_f32(a.v[i])); });
+  }
 
   HX_INLINE static I SetInt(int32_t value) {
     const int32x4_t v = vdupq_n_s32(value);
@@ -100,6 +106,11 @@ struct VecNeon {
     float all[16];
     Store(all, a);
     for (int64_t i = 0; i < n; ++i) p[i] = all[i];
+  }
+  HX_INLINE static void StoreInt8(int8_t* p, F a) {
+    const auto narrow = [&](int i) { return vmovn_s32(vcvtq_s32_f32(a.v[i])); };
+    vst1q_s8(p, vcombine_s8(vmovn_s16(vcombine_s16(narrow(0), narrow(1))),
+                            vmovn_s16(vcombine_s16(narrow(2), narrow(3)))));
   }
   HX_INLINE static F LoadF16(const uint8_t* p) {
     return Map([&](int i) {
@@ -222,11 +233,31 @@ struct VecNeon {
   HX_INLINE static N NativeFma(N a, N b, N c) { return vfmaq_f32(c, a, b); }
   HX_INLINE static void Pin(N& a) { __asm__("" : "+w"(a)); }
 
+  // --- D: one register of doubles.
+  using D = float64x2_t;
+  static constexpr int kDoubles = 2;
+  HX_INLINE static D DoubleSet(double value) { return vdupq_n_f64(value); }
+  HX_INLINE static D DoubleLoad(const double* p) { return vld1q_f64(p); }
+  HX_INLINE static void DoubleStore(double* p, D a) { vst1q_f64(p, a); }
+  HX_INLINE static D DoubleMul(D a, D b) { return vmulq_f64(a, b); }
+  HX_INLINE static D DoubleFma(D a, D b, D c) { return vfmaq_f64(c, a, b); }
+  HX_INLINE static void StoreRounded(float* p, D a) {
+    vst1_f32(p, vcvt_f32_f64(a));
+  }
+  HX_INLINE static void StoreWidened(double* p, F a) {
+    for (int i = 0; i < 4; ++i) {
+      vst1q_f64(p + 4 * i, vcvt_f64_f32(vget_low_f32(a.v[i])));
+      vst1q_f64(p + 4 * i + 2, vcvt_high_f64_f32(a.v[i]));
+    }
+  }
+
   // --- Tile sizes (32 registers).
   static constexpr int kTileRows = 6;
   static constexpr int kDirectRows = 1;
   static constexpr int ScoreVecs(int group) { return group == 1 ? 8 : 4; }
   static constexpr int kValueVecs = 4;
+  static constexpr int kDoubleRows = 6;
+  static constexpr int kDoubleVecs = 4;
 
  private:
   template <class Function>

@@ -1,0 +1,17 @@
+// Rounding and softmax on AVX2.
+#include "backend/cpu/kernels/isa_kernels.h"
+#include "backend/cpu/kernels/rounding_body.h"
+#include "backend/cpu/kernels/vec_avx2.h"
+
+namespace hexllm::cpu::avx2 {
+
+using V = VecAvx2;
+
+void QuantizeRows(const QuantizeRowsArgs& args) { QuantizeRowsBody<V>(args); }
+void RoundCodes(const RoundCodesArgs& args) { RoundCodesBody<V>(args); }
+void RoundF16(const float* x, float* out, int64_t n) {
+  Map<V>(x, out, n, [](V::F value) { return V::RoundToHalf(value); });
+}
+void Softmax(const SoftmaxArgs& args) { SoftmaxBody<V>(args); }
+
+}  // namespace hexllm::cpu::avx2

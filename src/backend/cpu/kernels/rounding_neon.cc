@@ -1,0 +1,17 @@
+// Rounding and softmax on NEON.
+#include "backend/cpu/kernels/isa_kernels.h"
+#include "backend/cpu/kernels/rounding_body.h"
+#include "backend/cpu/kernels/vec_neon.h"
+
+namespace hexllm::cpu::neon {
+
+using V = VecNeon;
+
+void QuantizeRows(const QuantizeRowsArgs& args) { QuantizeRowsBody<V>(args); }
+void RoundCodes(const RoundCodesArgs& args) { RoundCodesBody<V>(args); }
+void RoundF16(const float* x, float* out, int64_t n) {
+  Map<V>(x, out, n, [](V::F value) { return V::RoundToHalf(value); });
+}
+void Softmax(const SoftmaxArgs& args) { SoftmaxBody<V>(args); }
+
+}  // namespace hexllm::cpu::neon
