@@ -29,5 +29,6 @@ Body AddDetokenize(CLI::App& app);
 Body AddTemplate(CLI::App& app);
 Body AddInspect(CLI::App& app);
 Body AddEval(CLI::App& app);
+Body AddRecipe(CLI::App& app);
 
 }  // namespace hexllm::cli

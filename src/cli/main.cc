@@ -10,7 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
-#include "compile/compiler.h"
+#include "compile/artifact_parts.h"
 
 namespace hexllm::cli {
 namespace {
@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"detokenize", "Token ids to text", AddDetokenize},
     {"template", "Render a chat with a model's chat template", AddTemplate},
     {"inspect", "Describe a checkpoint or an artifact", AddInspect},
+    {"recipe", "List, show and check quantization recipes", AddRecipe},
 };
 
 constexpr int kExitUsage = static_cast<int>(ErrorCode::kUsage);

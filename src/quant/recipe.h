@@ -131,9 +131,9 @@ struct ResolvedRecipe {
   const LayerSettings& For(const std::string& name) const;
 };
 
-// Applies the rules to `layers` (names differ). kBadInput naming a rule that
-// matches none of them, or a layer whose settings do not go together. Warns
-// where a rule changes what an earlier rule had set.
+// Applies the rules to `layers` (names differ). kBadInput naming a rule, or
+// a pattern of one, that matches none of them, or a layer whose settings do not
+// go together. Warns where a rule changes what an earlier rule had set.
 Result<ResolvedRecipe> ResolveRecipe(const Recipe& recipe,
                                      std::span<const LayerId> layers);
 

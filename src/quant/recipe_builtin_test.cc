@@ -40,7 +40,7 @@ constexpr Row kRows[] = {
     {"cpu-w8a8", 2, "cpu-w8a8", 32, 16, "cpu-w8a8", "cpu-w8a8", "cpu-w8a8",
      "cpu-w8a8", "cpu-w8a8"},
     {"cpu-w4a8", 2, "cpu-w4a8", 32, 16, "cpu-w4a8", "cpu-w4a8", "cpu-w4a8",
-     "cpu-w4a8", "cpu-w4a8"},
+     "cpu-w4a8", "cpu-w8a8"},
     {"stories260k", 5, k4, 32, 8, k4, k4, k4, k4, k8},
     {"stories110m", 12, k4, 32, 8, "8a4w", k4, k4, k4, k8},
     {"llama3_2-1b_instruct", 16, kB, 32, 8, kB, kB, k8, kB, k8},
@@ -90,7 +90,6 @@ TEST(BuiltinRecipes, EachHasARowHereAndEachSchemeHasARecipe) {
     const auto recipe = FindRecipe(std::string(scheme.name));
     ASSERT_TRUE(recipe.ok()) << recipe.error().message;
     EXPECT_EQ(recipe->defaults.scheme, &scheme);
-    EXPECT_THAT(recipe->rules, IsEmpty());
   }
 }
 

@@ -257,6 +257,19 @@ TEST(Recipe, SchemaKnowsAllSettings) {
     EXPECT_TRUE(schema["properties"].contains(key)) << key;
 }
 
+TEST(Recipe, TheDocumentedExampleIsValid) {
+  const std::string text = ::hexllm::testing::ReadWholeFile(
+      std::string(HEXLLM_SOURCE_DIR) + "/docs/recipes.md");
+  const std::string open = "```json\n";
+  const size_t begin = text.find(open);
+  ASSERT_NE(begin, std::string::npos);
+  const size_t end = text.find("```", begin + open.size());
+  const std::string example =
+      text.substr(begin + open.size(), end - begin - open.size());
+  EXPECT_EQ(Parse(example).rules.size(), 2);
+  EXPECT_EQ(SchemaViolation(AsJson(RecipeSchema()), AsJson(example)), "");
+}
+
 TEST(Recipe, RulesThatSayTheSameOrDifferentThingsAreNoConflict) {
   Parse(Rules(R"([{"names": ["a"], "scheme": "16a8w"},
                   {"names": ["a"], "scheme": "16a8w", "block": 16},
