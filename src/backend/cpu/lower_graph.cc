@@ -109,8 +109,10 @@ void GraphLowering::FindLastUses() {
     }
   }
   for (const ir::GraphIo& io : graph_.outputs) {
-    // Encoded outputs are copies.
-    if (!EncodingOf(io.value)) Root(io.value).last_use = kNever;
+    // What is encoded is a copy, made at once of all but graph inputs.
+    const bool copied = EncodingOf(io.value).has_value() &&
+                        graph_[Root(io.value).root].producer.valid();
+    if (!copied) Root(io.value).last_use = kNever;
   }
 }
 
@@ -119,8 +121,11 @@ void GraphLowering::PlaceInputs() {
     const ir::GraphIo& input = graph_.inputs[i];
     ValueState& state = Root(input.value);
     state.operand = {.kind = OperandKind::kInput, .index = i};
-    const bool steps = IsStepRole(input.role.kind);
-    state.rows = steps ? StepRows() : Unordered(shape(input.value)[0]);
+    const Shape& type = shape(input.value);
+    const int64_t rows = type.empty() ? 1 : type[0];
+    const bool steps =
+        IsStepRole(input.role.kind) && rows == graph_.step_tokens;
+    state.rows = steps ? StepRows() : Unordered(rows);
   }
 }
 
