@@ -56,7 +56,7 @@ std::vector<std::string> ObservedValues(const ir::Graph& graph);
 struct AssignOptions {
   const ResolvedRecipe* recipe = nullptr;
   const Ranges* ranges = nullptr;    // unused by dynamic schemes and fp16
-  std::set<int> wide_k_layers;       // keep the activations' width for K
+  std::set<int> wide_k_layers = {};  // keep the activations' width for K
   ProgressSink* progress = nullptr;  // null = none
 };
 
