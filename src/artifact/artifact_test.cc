@@ -42,6 +42,7 @@ TEST(ArtifactTest, FileAndMemoryHaveTheSameManifestAndBytes) {
 TEST(ArtifactTest, CodecKeepsEveryField) {
   Manifest manifest = MakeTestArtifact()->manifest();
   manifest.generation.min_p = 0.125f;
+  manifest.weight_bytes = 77;
   manifest.generation.repetition_penalty = 1.5f;
   const auto decoded = DecodeManifest(AsBytes(EncodeManifest(manifest)));
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;
@@ -50,6 +51,7 @@ TEST(ArtifactTest, CodecKeepsEveryField) {
   EXPECT_EQ(decoded->architecture, "llama");
   EXPECT_EQ(decoded->stage, "fp");
   EXPECT_EQ(decoded->recipe, "fp32");
+  EXPECT_EQ(decoded->weight_bytes, 77u);
   EXPECT_EQ(decoded->vocab_size, 11u);
   EXPECT_EQ(decoded->layers, 2u);
   EXPECT_EQ(decoded->context_tokens, 8u);

@@ -121,6 +121,7 @@ void PrintHead(Out out, const Artifact& artifact) {
                  Printable(m.producer), m.stage, Printable(m.recipe));
   fmt::format_to(out, "  size       {} layers, vocabulary {}, context {}\n",
                  m.layers, m.vocab_size, m.context_tokens);
+  fmt::format_to(out, "  weights    {}\n", HumanBytes(m.weight_bytes));
   if (const auto kv = SummarizeKv(m)) {
     fmt::format_to(out, "  kv cache   {} ({} bit), {} layers, {}\n",
                    DTypeName(kv->dtype), KvBits(*kv), kv->layers,
@@ -237,6 +238,7 @@ Json HeadToJson(const Artifact& artifact) {
           {"architecture", m.architecture},
           {"stage", m.stage},
           {"recipe", m.recipe},
+          {"weight_bytes", m.weight_bytes},
           {"vocab_size", m.vocab_size},
           {"layers", m.layers},
           {"context_tokens", m.context_tokens},

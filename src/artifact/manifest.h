@@ -122,6 +122,9 @@ struct Manifest {
   std::vector<NamedText> special_tokens;  // variables of the chat template
   GenerationDefaults generation;
   std::vector<SegmentInfo> segments;  // filled by the writer
+  // Of all weights at the widths that the recipe gives them, without padding:
+  // what recipes are compared by.
+  uint64_t weight_bytes = 0;
 };
 
 }  // namespace hexllm::artifact

@@ -283,6 +283,7 @@ Result<Manifest> DecodeRoot(const fb::Manifest& in) {
   out.generation = DecodeGeneration(in.generation());
   HX_ASSIGN_OR_RETURN(out.segments,
                       DecodeAll<SegmentInfo>(in.segments(), DecodeSegment));
+  out.weight_bytes = in.weight_bytes();
   return out;
 }
 
@@ -303,12 +304,12 @@ std::string EncodeManifest(const Manifest& manifest) {
   const auto generation = EncodeGeneration(fbb, manifest.generation);
   const auto segments = EncodeAll(fbb, manifest.segments, EncodeSegment);
   fb::FinishManifestBuffer(
-      fbb, fb::CreateManifest(fbb, producer, model_name, architecture, stage,
-                              recipe, manifest.vocab_size, manifest.layers,
-                              manifest.context_tokens, windows, ropes, graphs,
-                              ToFb(manifest.tokenizer_segment),
-                              ToFb(manifest.chat_template_segment),
-                              special_tokens, generation, segments));
+      fbb, fb::CreateManifest(
+               fbb, producer, model_name, architecture, stage, recipe,
+               manifest.vocab_size, manifest.layers, manifest.context_tokens,
+               windows, ropes, graphs, ToFb(manifest.tokenizer_segment),
+               ToFb(manifest.chat_template_segment), special_tokens, generation,
+               segments, manifest.weight_bytes));
   return std::string(reinterpret_cast<const char*>(fbb.GetBufferPointer()),
                      fbb.GetSize());
 }

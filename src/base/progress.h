@@ -18,6 +18,8 @@ class ProgressSink {
   virtual void Update(int64_t done) = 0;
   // A named warning for the user (one line).
   virtual void Warn(std::string_view message) = 0;
+  // A decision made for the user that the user may want to know (one line).
+  virtual void Note(std::string_view message) = 0;
 };
 
 // Reports nothing: the default of every library entry point.
@@ -26,6 +28,7 @@ class NullProgress final : public ProgressSink {
   void Begin(std::string_view, std::string_view, int64_t) override {}
   void Update(int64_t) override {}
   void Warn(std::string_view) override {}
+  void Note(std::string_view) override {}
 };
 
 }  // namespace hexllm

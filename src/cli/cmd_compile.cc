@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/model_argument.h"
 #include "cli/output.h"
+#include "cli/stage_argument.h"
 
 namespace hexllm::cli {
 namespace {
@@ -11,6 +12,7 @@ struct Flags {
   std::string model;
   std::string out;
   CompileOptions options;
+  QuantFlags quant;
   bool quiet = false;
 };
 
@@ -24,8 +26,11 @@ Status Compile(const Flags& flags) {
                              "which is compiled already",
                              flags.model)};
   }
-  HX_RETURN_IF_ERROR(
-      CompileToFile(flags.model, flags.out, flags.options, progress));
+  CompileOptions options = flags.options;
+  HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, options));
+  if (!options.quant_attrs_path.empty())
+    HX_RETURN_IF_ERROR(CheckOutput(options.quant_attrs_path, flags.model, ""));
+  HX_RETURN_IF_ERROR(CompileToFile(flags.model, flags.out, options, progress));
   progress.Finish();
   return OkStatus();
 }
@@ -54,13 +59,16 @@ Body AddCompile(CLI::App& app) {
                  "the model has")
       ->type_name("N");
   AddPrefillLogitsFlag(app, options.prefill_logits);
-  app.add_option("--recipe", options.recipe,
-                 "Quantization recipe; default: the model's")
-      ->type_name("NAME");
+  AddRecipeFlags(app, flags->quant);
+  AddDataDirFlag(app, flags->quant.calibration.data_dir);
+  app.add_option("--quant-attrs", options.quant_attrs_path,
+                 "Write the encodings of all values and weights here, as JSON")
+      ->type_name("FILE");
   app.add_option("--dump-ir", options.dump_ir_dir,
                  "Write the graphs after each pass here, as text")
       ->type_name("DIR");
   AddSourceFlags(app, options.source);
+  AddThreadsFlag(app, options.threads);
   app.add_flag("-q,--quiet", flags->quiet, "No progress");
   return [flags, &app]() -> Status {
     if (flags->options.mode == ModelMode::kKv &&

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/model_argument.h"
 #include "cli/output.h"
+#include "cli/stage_argument.h"
 #include "eval/perplexity.h"
 #include "runtime/artifact_text.h"
 #include "text/tokenizer.h"
@@ -14,14 +15,16 @@ namespace {
 
 struct Flags {
   std::string model;
+  std::string checkpoint;
   std::string tasks;
-  std::string stages = "fp";
+  std::vector<std::string> stages;
   std::string data_dir;
   uint32_t window = 512;
   std::optional<uint32_t> stride;
   std::optional<uint64_t> limit;
   std::string json;
   models::SourceOptions source;
+  QuantFlags quant;
   int threads = 0;
   bool quiet = false;
 };
@@ -29,18 +32,11 @@ struct Flags {
 constexpr std::string_view kWikitextFile = "wikitext-2/test.txt";
 
 Status CheckFlags(const Flags& flags) {
-  if (flags.tasks != "wikitext")
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("--tasks: expected wikitext, the only task of "
-                             "this version, found '{}'",
-                             flags.tasks)};
-  if (flags.stages != "fp")
-    return Error{
-        ErrorCode::kUnsupported,
-        fmt::format(
-            "--stages: expected fp, the only stage of this version, found '{}'",
-            flags.stages)};
-  return OkStatus();
+  if (flags.tasks == "wikitext") return OkStatus();
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("--tasks: expected wikitext, the only task of "
+                           "this version, found '{}'",
+                           flags.tasks)};
 }
 
 Result<std::vector<int32_t>> TokensOfTask(const Flags& flags,
@@ -52,41 +48,77 @@ Result<std::vector<int32_t>> TokensOfTask(const Flags& flags,
   return tokenizer.Encode(AsText(file.bytes()), AddSpecial::kNo);
 }
 
-std::string ResultLine(const Flags& flags, const Perplexity& result) {
+// One row of the result.
+struct StageResult {
+  std::string stage;
+  std::string recipe;
+  uint64_t weight_bytes = 0;
+  Perplexity perplexity;
+};
+
+// "wikitext qdq (16a8w, 134.7 MB): perplexity 25.7012 +- 0.43 (+0.23% of fp)".
+std::string ResultLine(const StageResult& result, const StageResult& first) {
+  const Perplexity& p = result.perplexity;
+  std::string line = fmt::format(
+      "wikitext {} ({}, weights {:.1f} MB): perplexity {:.4f} +- {:.4f}",
+      result.stage, result.recipe,
+      static_cast<double>(result.weight_bytes) / 1e6, p.perplexity,
+      p.perplexity * p.standard_error);
+  if (&result != &first) {
+    line += fmt::format(" ({:+.2f}% of {})",
+                        (p.perplexity / first.perplexity.perplexity - 1) * 100,
+                        first.stage);
+  }
+  return line + "\n";
+}
+
+std::string FootLine(const Flags& flags, const Perplexity& p) {
   return fmt::format(
-      "wikitext fp: perplexity {:.4f} +- {:.4f} per token ({} tokens counted, "
-      "{} windows of {}, stride {}, no BOS)\n",
-      result.perplexity, result.perplexity * result.standard_error,
-      result.counted_tokens, result.windows, flags.window,
+      "per token: {} counted, {} windows of {}, stride {}, no BOS\n",
+      p.counted_tokens, p.windows, flags.window,
       flags.stride.value_or(flags.window));
 }
 
-Json ResultJson(const Flags& flags, const Perplexity& result) {
+Json ResultJson(const Flags& flags, const std::vector<StageResult>& results) {
+  Json stages = Json::array();
+  for (const StageResult& result : results) {
+    const Perplexity& p = result.perplexity;
+    stages.push_back({{"stage", result.stage},
+                      {"recipe", result.recipe},
+                      {"weight_bytes", result.weight_bytes},
+                      {"perplexity", p.perplexity},
+                      {"mean_nll", p.mean_nll},
+                      {"standard_error", p.standard_error}});
+  }
+  const Perplexity& first = results.front().perplexity;
   return {{"task", "wikitext"},
-          {"stage", "fp"},
           {"unit", "token"},
           {"bos", false},
           {"window", flags.window},
           {"stride", flags.stride.value_or(flags.window)},
-          {"windows", result.windows},
-          {"counted_tokens", result.counted_tokens},
-          {"perplexity", result.perplexity},
-          {"mean_nll", result.mean_nll},
-          {"standard_error", result.standard_error}};
+          {"windows", first.windows},
+          {"counted_tokens", first.counted_tokens},
+          {"stages", std::move(stages)}};
 }
 
-Status Eval(const Flags& flags) {
-  HX_RETURN_IF_ERROR(CheckFlags(flags));
-  HX_ASSIGN_OR_RETURN(auto json_file,
-                      OptionalOutput(flags.json, flags.model, ""));
-  StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
-                                      : StderrProgress::Verbosity::kNormal);
+Result<CompileOptions> CompileOptionsFor(const Flags& flags) {
   CompileOptions compile;
   compile.source = flags.source;
   compile.max_context_len = flags.window;
   compile.prefill_logits = LogitsRows::kAll;
-  HX_ASSIGN_OR_RETURN(auto artifact,
-                      OpenOrCompile(flags.model, compile, progress));
+  compile.threads = flags.threads;
+  HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, compile));
+  compile.calibration.data_dir = flags.data_dir;
+  return compile;
+}
+
+Result<StageResult> MeasureStage(const Flags& flags, const std::string& stage,
+                                 StderrProgress& progress) {
+  HX_ASSIGN_OR_RETURN(CompileOptions compile, CompileOptionsFor(flags));
+  if (stage == "fp") compile.recipe.clear();
+  HX_ASSIGN_OR_RETURN(auto artifact, OpenStage({flags.model, flags.checkpoint,
+                                                std::move(compile)},
+                                               stage, progress));
   HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
                       TokensOfTask(flags, *artifact));
   HX_ASSIGN_OR_RETURN(const auto engine,
@@ -97,13 +129,37 @@ Status Eval(const Flags& flags) {
   options.window = flags.window;
   options.stride = flags.stride.value_or(flags.window);
   options.limit = flags.limit;
-  HX_ASSIGN_OR_RETURN(const Perplexity result,
+  HX_ASSIGN_OR_RETURN(const Perplexity measured,
                       MeasurePerplexity(*session, ids, options, progress));
   progress.Finish();
-  HX_RETURN_IF_ERROR(Print(ResultLine(flags, result)));
+  const artifact::Manifest& manifest = artifact->manifest();
+  return StageResult{.stage = manifest.stage,
+                     .recipe = manifest.recipe,
+                     .weight_bytes = manifest.weight_bytes,
+                     .perplexity = measured};
+}
+
+Status Eval(const Flags& flags) {
+  HX_RETURN_IF_ERROR(CheckFlags(flags));
+  HX_ASSIGN_OR_RETURN(auto json_file,
+                      OptionalOutput(flags.json, flags.model, ""));
+  StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
+                                      : StderrProgress::Verbosity::kNormal);
+  // Without --stages: the one that model, artifact and recipe mean.
+  const std::vector<std::string> stages =
+      flags.stages.empty() ? std::vector<std::string>{""} : flags.stages;
+  for (const std::string& stage : stages) HX_RETURN_IF_ERROR(CheckStage(stage));
+  std::vector<StageResult> results;
+  for (const std::string& stage : stages) {
+    HX_ASSIGN_OR_RETURN(StageResult result,
+                        MeasureStage(flags, stage, progress));
+    results.push_back(std::move(result));
+    HX_RETURN_IF_ERROR(PrintNow(ResultLine(results.back(), results.front())));
+  }
+  HX_RETURN_IF_ERROR(Print(FootLine(flags, results.front().perplexity)));
   if (!json_file) return OkStatus();
   HX_RETURN_IF_ERROR(
-      json_file->Write(AsBytes(DumpJson(ResultJson(flags, result)) + "\n")));
+      json_file->Write(AsBytes(DumpJson(ResultJson(flags, results)) + "\n")));
   return json_file->Commit();
 }
 
@@ -125,8 +181,13 @@ Body AddEval(CLI::App& app) {
       ->required()
       ->type_name("DIR");
   app.add_option("--stages", flags->stages,
-                 "Which numbers: fp = the float graph")
-      ->type_name("NAME");
+                 "Which numbers: fp = the float graph, qdq = the quantized one "
+                 "on the CPU; default: fp, or what the recipe or artifact is")
+      ->delimiter(',')
+      ->type_name("fp,qdq");
+  app.add_option("--model", flags->checkpoint,
+                 "The checkpoint of an artifact, for its float graph")
+      ->type_name("MODEL");
   app.add_option("--window", flags->window,
                  "Tokens of a window, each run from an empty context")
       ->type_name("N");
@@ -141,6 +202,7 @@ Body AddEval(CLI::App& app) {
       ->type_name("FILE");
   app.add_flag("-q,--quiet", flags->quiet, "No progress");
   AddSourceFlags(app, flags->source);
+  AddRecipeFlags(app, flags->quant);
   AddThreadsFlag(app, flags->threads);
   return [flags, &app]() -> Status {
     HX_RETURN_IF_ERROR(RefuseModelFlags(app, flags->model));

@@ -8,6 +8,7 @@
 #include "cli/ids_argument.h"
 #include "cli/model_argument.h"
 #include "cli/output.h"
+#include "cli/stage_argument.h"
 #include "runtime/session.h"
 
 namespace hexllm::cli {
@@ -17,7 +18,9 @@ struct Flags {
   std::string model;
   std::string ids;
   std::string out;
-  std::string stage = "fp";
+  std::string stage;
+  std::string checkpoint;
+  QuantFlags quant;
   std::optional<int64_t> ar_len;
   models::SourceOptions source;
   int threads = 0;
@@ -50,33 +53,25 @@ class LogitsFile {
 
 // Graphs for exactly this run: step size --ar-len (all of the ids when unset),
 // logits for every row.
-CompileOptions OptionsFor(const Flags& flags, size_t tokens) {
+Result<CompileOptions> OptionsFor(const Flags& flags, size_t tokens) {
   const auto count = static_cast<int64_t>(tokens);
   CompileOptions options{.source = flags.source};
   options.prefill_ar_len = flags.ar_len.value_or(count);
   options.max_context_len = std::max(count, *options.prefill_ar_len);
   options.prefill_logits = LogitsRows::kAll;
+  options.threads = flags.threads;
+  HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, options));
   return options;
 }
 
-Status CheckFlags(const Flags& flags) {
-  if (flags.stage != "fp")
-    return Error{
-        ErrorCode::kUnsupported,
-        fmt::format(
-            "--stage: expected fp, the only stage of this version, found '{}'",
-            flags.stage)};
-  return OkStatus();
-}
-
 Status Logits(const Flags& flags) {
-  HX_RETURN_IF_ERROR(CheckFlags(flags));
   HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model, IdsFile(flags.ids)));
   HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ParseIds(flags.ids));
   StderrProgress progress(StderrProgress::Verbosity::kQuiet);
-  HX_ASSIGN_OR_RETURN(
-      auto artifact,
-      OpenOrCompile(flags.model, OptionsFor(flags, ids.size()), progress));
+  HX_ASSIGN_OR_RETURN(CompileOptions compile, OptionsFor(flags, ids.size()));
+  HX_ASSIGN_OR_RETURN(auto artifact, OpenStage({flags.model, flags.checkpoint,
+                                                std::move(compile)},
+                                               flags.stage, progress));
   HX_ASSIGN_OR_RETURN(const auto engine,
                       CreateEngineFor(*artifact, flags.threads));
   SessionOptions options;
@@ -109,13 +104,20 @@ Body AddLogits(CLI::App& app) {
                  "The safetensors file to write: tensor logits, f32 [T,V]")
       ->required()
       ->type_name("FILE");
-  app.add_option("--stage", flags->stage, "Which numbers: fp = the float graph")
-      ->type_name("NAME");
+  app.add_option("--stage", flags->stage,
+                 "Which numbers: fp = the float graph, qdq = the quantized one "
+                 "on the CPU; default: fp, or what the recipe or artifact is")
+      ->type_name("fp|qdq");
+  app.add_option("--model", flags->checkpoint,
+                 "The checkpoint of an artifact, for its float graph")
+      ->type_name("MODEL");
   app.add_option("--ar-len", flags->ar_len,
                  "Tokens a step; default: all (model), the largest (artifact)")
       ->check(CLI::Range(1, 1 << 20))
       ->type_name("N");
   AddSourceFlags(app, flags->source);
+  AddRecipeFlags(app, flags->quant);
+  AddDataDirFlag(app, flags->quant.calibration.data_dir);
   AddThreadsFlag(app, flags->threads);
   return [flags, &app]() -> Status {
     HX_RETURN_IF_ERROR(RefuseModelFlags(app, flags->model));

@@ -8,6 +8,7 @@
 #include "cli/ids_argument.h"
 #include "cli/model_argument.h"
 #include "cli/output.h"
+#include "cli/stage_argument.h"
 #include "runtime/conversation.h"
 #include "runtime/session.h"
 
@@ -37,6 +38,7 @@ struct Flags {
   std::string stats_json;
   bool quiet = false;
   CompileOptions compile;
+  QuantFlags quant;
   int threads = 0;
 };
 
@@ -117,8 +119,11 @@ Status Run(const Flags& flags) {
       OptionalOutput(flags.stats_json, flags.model, IdsFile(flags.ids)));
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
+  CompileOptions compile = flags.compile;
+  compile.threads = flags.threads;
+  HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, compile));
   HX_ASSIGN_OR_RETURN(auto artifact,
-                      OpenOrCompile(flags.model, flags.compile, progress));
+                      OpenStage({flags.model, "", compile}, "", progress));
   progress.Finish();
   HX_ASSIGN_OR_RETURN(const auto engine,
                       CreateEngineFor(*artifact, flags.threads));
@@ -190,6 +195,8 @@ Body AddRun(CLI::App& app) {
   app.add_flag("-q,--quiet", flags->quiet, "No progress and no statistics");
   AddThreadsFlag(app, flags->threads);
   AddSourceFlags(app, flags->compile.source);
+  AddRecipeFlags(app, flags->quant);
+  AddDataDirFlag(app, flags->quant.calibration.data_dir);
   AddModelModeFlag(app, flags->compile.mode);
   app.add_option("--prefill-ar-len", flags->compile.prefill_ar_len,
                  "For a model: tokens of a prompt block")

@@ -90,9 +90,13 @@ Result<std::optional<OutputFile>> OptionalOutput(const std::string& path,
 
 Status RefuseModelFlags(const CLI::App& app, const std::string& model) {
   if (!IsArtifact(model)) return OkStatus();
+  const CLI::Option* checkpoint = app.get_option_no_throw("--model");
+  if (checkpoint != nullptr && checkpoint->count() > 0) return OkStatus();
   for (const char* name :
        {"--config", "--set", "--decoder-model", "--model-mode",
-        "--prefill-ar-len", "--max-context-len"}) {
+        "--prefill-ar-len", "--max-context-len", "--recipe", "--calib-prompt",
+        "--calib-tokens", "--calib-samples", "--calib-tasks",
+        "--calib-limit"}) {
     const CLI::Option* option = app.get_option_no_throw(name);
     if (option == nullptr || option->count() == 0) continue;
     return Error{ErrorCode::kUsage,
@@ -110,13 +114,6 @@ bool IsArtifact(const std::string& path) {
   return file != nullptr &&
          std::fread(head.data(), 1, head.size(), file.get()) == head.size() &&
          head == artifact::kMagic;
-}
-
-Result<std::shared_ptr<const artifact::Artifact>> OpenOrCompile(
-    const std::string& path, const CompileOptions& options,
-    ProgressSink& progress) {
-  if (IsArtifact(path)) return artifact::Artifact::Open(path);
-  return CompileToMemory(path, options, progress);
 }
 
 void AddThreadsFlag(CLI::App& app, int& threads) {

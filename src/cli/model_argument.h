@@ -36,17 +36,12 @@ Result<std::optional<OutputFile>> OptionalOutput(const std::string& path,
                                                  const std::string& ids_file);
 
 // kUsage when `model` is an artifact and a flag was given that says how to read
-// or compile a checkpoint: an artifact is compiled already.
+// or compile a checkpoint: an artifact is compiled already. With --model there
+// is a checkpoint to read.
 Status RefuseModelFlags(const CLI::App& app, const std::string& model);
 
 // True when `path` is a file that begins like an artifact.
 bool IsArtifact(const std::string& path);
-
-// Opens the artifact at `path`, or compiles the checkpoint there into memory
-// with `options`.
-Result<std::shared_ptr<const artifact::Artifact>> OpenOrCompile(
-    const std::string& path, const CompileOptions& options,
-    ProgressSink& progress);
 
 // -t, --threads of the CPU engine.
 void AddThreadsFlag(CLI::App& app, int& threads);

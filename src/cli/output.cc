@@ -108,10 +108,20 @@ void StderrProgress::Draw(Clock::time_point now) {
   PrintNote(fmt::format("\r\033[K{}", StepLine(now)));
 }
 
-void StderrProgress::Warn(std::string_view message) {
+void StderrProgress::ClearLine() const {
   if (active_ && terminal_ && verbosity_ == Verbosity::kNormal)
     PrintNote("\r\033[K");
+}
+
+void StderrProgress::Warn(std::string_view message) {
+  ClearLine();
   PrintNote(fmt::format("hexllm: warning: {}\n", OneLine(message)));
+}
+
+void StderrProgress::Note(std::string_view message) {
+  if (verbosity_ == Verbosity::kQuiet) return;
+  ClearLine();
+  PrintNote(fmt::format("{}\n", OneLine(message)));
 }
 
 void StderrProgress::Finish() {

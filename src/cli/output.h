@@ -38,6 +38,7 @@ class StderrProgress final : public ProgressSink {
              int64_t total) override;
   void Update(int64_t done) override;
   void Warn(std::string_view message) override;
+  void Note(std::string_view message) override;
   // Ends the last step: all went well.
   void Finish();
 
@@ -45,6 +46,7 @@ class StderrProgress final : public ProgressSink {
   using Clock = std::chrono::steady_clock;
   void Draw(Clock::time_point now);
   std::string StepLine(Clock::time_point now) const;
+  void ClearLine() const;
 
   const Verbosity verbosity_;
   const bool terminal_;

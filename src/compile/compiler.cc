@@ -7,16 +7,24 @@
 
 #include "artifact/writer.h"
 #include "base/output_file.h"
+#include "base/quote.h"
+#include "compile/artifact_parts.h"
+#include "compile/default_recipe.h"
+#include "compile/quantize.h"
 #include "compile/targets.h"
 #include "compile/text_assets.h"
-#include "compile/version.h"
 #include "ir/text.h"
 #include "models/decoder.h"
-#include "models/rope_table.h"
 #include "passes/pipeline.h"
+#include "quant/attrs_json.h"
+#include "quant/recipe.h"
+#include "quant/weight_size.h"
 
 namespace hexllm {
 namespace {
+
+// The recipe of the float graph.
+constexpr std::string_view kFloatRecipe = "fp32";
 
 // The lengths of the graphs, with defaults filled in.
 struct Lengths {
@@ -68,22 +76,34 @@ struct Job {
   ProgressSink& progress;
   models::ModelSource source;
   TextAssets text;
-  std::string recipe;
+  quant::Recipe recipe;
   Lengths lengths;
 };
 
-// "fp32" is the only recipe of a float graph; quantized ones come with the
-// quantizer.
-Result<std::string> ChooseRecipe(const CompileOptions& options,
-                                 const models::ModelSource& source) {
-  const std::string recipe = options.recipe.empty()
-                                 ? std::string(source.spec->default_recipe)
-                                 : options.recipe;
-  if (recipe == "fp32") return recipe;
-  return Error{ErrorCode::kUnsupported,
-               fmt::format("--recipe: expected fp32, the only recipe of this "
-                           "version, found '{}'",
-                           recipe)};
+std::string DefaultRecipe(const CompileOptions& options,
+                          const models::ModelSource& source) {
+  if (options.stage == Stage::kFloat) return std::string(kFloatRecipe);
+  if (options.stage == Stage::kQdq)
+    return DefaultStaticRecipe(source, options.source);
+  return std::string(source.spec->default_recipe);
+}
+
+// kUsage when stage and recipe contradict each other.
+Result<quant::Recipe> ChooseRecipe(const CompileOptions& options,
+                                   const models::ModelSource& source) {
+  HX_ASSIGN_OR_RETURN(
+      quant::Recipe recipe,
+      quant::FindRecipe(options.recipe.empty() ? DefaultRecipe(options, source)
+                                               : options.recipe));
+  const bool is_float = recipe.name == kFloatRecipe;
+  if ((options.stage == Stage::kFloat && !is_float) ||
+      (options.stage == Stage::kQdq && is_float)) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--recipe: expected {} for this stage, found {}",
+                             is_float ? "a quantized recipe" : kFloatRecipe,
+                             Quoted(recipe.name))};
+  }
+  return recipe;
 }
 
 Result<Job> Prepare(const std::string& model_path,
@@ -94,7 +114,7 @@ Result<Job> Prepare(const std::string& model_path,
                       models::OpenModel(model_path, options.source));
   HX_ASSIGN_OR_RETURN(const Lengths lengths,
                       ChooseLengths(options, source.config.max_positions));
-  HX_ASSIGN_OR_RETURN(std::string recipe, ChooseRecipe(options, source));
+  HX_ASSIGN_OR_RETURN(quant::Recipe recipe, ChooseRecipe(options, source));
   progress.Begin("read tokenizer", "", 0);
   HX_ASSIGN_OR_RETURN(TextAssets text, LoadTextAssets(source));
   return Job{options,         progress,          std::move(source),
@@ -115,12 +135,8 @@ Status DumpIr(const std::string& dir, const PassStage& stage,
   return WriteFile(path.string(), AsBytes(ir::Print(module)));
 }
 
-Result<ir::Module> BuildGraphs(const Job& job) {
-  job.progress.Begin("build graphs", "", 0);
-  HX_ASSIGN_OR_RETURN(
-      ir::Module module,
-      models::BuildDecoder(
-          job.source, GraphRequests(job.lengths, job.options.prefill_logits)));
+// Where the module goes after each pass, when the user wants to see it.
+PipelineOptions DumpOptions(const Job& job) {
   PipelineOptions options;
   const std::string& dir = job.options.dump_ir_dir;
   if (!dir.empty()) {
@@ -128,66 +144,65 @@ Result<ir::Module> BuildGraphs(const Job& job) {
       return DumpIr(dir, stage, now);
     };
   }
-  HX_RETURN_IF_ERROR(RunPipeline(module, job.options.target, options));
+  return options;
+}
+
+// The graphs with their encodings, ready to be lowered. Static recipes give
+// encodings to what the target's passes leave; the others to the weights alone,
+// which passes hand on.
+Result<ir::Module> BuildGraphs(const Job& job) {
+  job.progress.Begin("build graphs", "", 0);
+  HX_ASSIGN_OR_RETURN(
+      ir::Module module,
+      models::BuildDecoder(
+          job.source, GraphRequests(job.lengths, job.options.prefill_logits)));
+  HX_ASSIGN_OR_RETURN(const quant::ResolvedRecipe recipe,
+                      ResolveFor(module, job.recipe, job.progress));
+  const QuantizeJob quantize{.source = job.source,
+                             .text = job.text,
+                             .calibration = job.options.calibration,
+                             .threads = job.options.threads,
+                             .context = job.lengths.context,
+                             .progress = job.progress};
+  if (IsStatic(job.recipe)) {
+    HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, DumpOptions(job)));
+    HX_RETURN_IF_ERROR(Quantize(module, recipe, quantize));
+  } else {
+    HX_RETURN_IF_ERROR(Quantize(module, recipe, quantize));
+    HX_RETURN_IF_ERROR(
+        RunPipeline(module, job.options.target, DumpOptions(job)));
+  }
   return module;
 }
 
-Status AddRopeTable(const Job& job, artifact::SegmentSink& sink,
-                    artifact::Manifest& manifest) {
-  const models::RopeConfig& rope = job.source.config.rope;
-  const models::RopeTableData table =
-      models::MakeRopeTable(rope, job.lengths.context);
-  artifact::RopeTable entry{
-      .positions = static_cast<uint32_t>(job.lengths.context),
-      .half_dim = static_cast<uint32_t>(rope.rotary_dim / 2)};
-  HX_ASSIGN_OR_RETURN(
-      entry.cos_segment,
-      sink.Add({"rope/0/cos", artifact::SegmentKind::kRopeTable},
-               std::as_bytes(std::span(table.cos))));
-  HX_ASSIGN_OR_RETURN(
-      entry.sin_segment,
-      sink.Add({"rope/0/sin", artifact::SegmentKind::kRopeTable},
-               std::as_bytes(std::span(table.sin))));
-  manifest.rope_tables.push_back(entry);
-  return OkStatus();
-}
-
-Status AddText(const Job& job, artifact::SegmentSink& sink,
-               artifact::Manifest& manifest) {
-  if (job.text.tokenizer) {
-    const std::string blob = SerializeTokenizer(*job.text.tokenizer);
-    HX_ASSIGN_OR_RETURN(
-        manifest.tokenizer_segment,
-        sink.Add({"tokenizer", artifact::SegmentKind::kTokenizer},
-                 AsBytes(blob)));
-  }
-  if (job.text.chat_template) {
-    HX_ASSIGN_OR_RETURN(
-        manifest.chat_template_segment,
-        sink.Add({"chat_template", artifact::SegmentKind::kChatTemplate},
-                 AsBytes(*job.text.chat_template)));
-  }
-  manifest.special_tokens = job.text.special_tokens;
-  manifest.generation = job.text.generation;
-  return OkStatus();
+// Recipe and encodings, for people and tools.
+Status AddQuantization(const Job& job, const ir::Module& module,
+                       artifact::SegmentSink& sink) {
+  const std::string encodings = quant::EncodingsToJson(module);
+  HX_RETURN_IF_ERROR(sink.Add({"recipe", artifact::SegmentKind::kText},
+                              AsBytes(quant::RecipeToJson(job.recipe)))
+                         .status());
+  HX_RETURN_IF_ERROR(
+      sink.Add({"encodings", artifact::SegmentKind::kText}, AsBytes(encodings))
+          .status());
+  const std::string& path = job.options.quant_attrs_path;
+  return path.empty() ? OkStatus() : WriteFile(path, AsBytes(encodings));
 }
 
 // Fills `sink` and returns the manifest that goes with it.
 Result<artifact::Manifest> EmitArtifact(const Job& job,
                                         artifact::SegmentSink& sink) {
   HX_ASSIGN_OR_RETURN(const ir::Module module, BuildGraphs(job));
-  artifact::Manifest manifest;
-  manifest.producer = ProducerName();
-  manifest.model_name = job.source.name;
-  manifest.architecture = job.source.config.architecture;
-  manifest.stage = "fp";
-  manifest.recipe = job.recipe;
-  manifest.vocab_size = static_cast<uint32_t>(job.source.config.vocab);
-  manifest.layers = static_cast<uint32_t>(job.source.config.layers);
-  manifest.context_tokens = static_cast<uint32_t>(job.lengths.context);
-  manifest.mask_windows = {0};
-  HX_RETURN_IF_ERROR(AddText(job, sink, manifest));
-  HX_RETURN_IF_ERROR(AddRopeTable(job, sink, manifest));
+  artifact::Manifest manifest = ManifestOf(job.source, job.lengths.context);
+  manifest.recipe = job.recipe.name;
+  manifest.weight_bytes = quant::WeightBytes(module);
+  if (job.recipe.name != kFloatRecipe) {
+    manifest.stage = "qdq";
+    HX_RETURN_IF_ERROR(AddQuantization(job, module, sink));
+  }
+  HX_RETURN_IF_ERROR(AddText(job.text, sink, manifest));
+  HX_RETURN_IF_ERROR(
+      AddRopeTable(job.source, job.lengths.context, sink, manifest));
   HX_ASSIGN_OR_RETURN(
       manifest.graphs,
       LowerForTarget(job.options.target, module, sink, job.progress));
@@ -195,8 +210,6 @@ Result<artifact::Manifest> EmitArtifact(const Job& job,
 }
 
 }  // namespace
-
-std::string ProducerName() { return fmt::format("hexllm {}", kVersion); }
 
 Status CompileToFile(const std::string& model_path, const std::string& out_path,
                      const CompileOptions& options, ProgressSink& progress) {

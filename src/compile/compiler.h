@@ -13,6 +13,7 @@
 #include "base/graph_role.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "compile/calibration_set.h"
 #include "models/model_source.h"
 
 namespace hexllm {
@@ -23,13 +24,28 @@ enum class ModelMode : uint8_t {
   kHybrid,  // T = prefill_ar_len for the prompt, T = 1 for the answer
 };
 
+// Which graphs of a model are meant.
+enum class Stage : uint8_t {
+  kTarget,  // what the target runs with the recipe
+  kFloat,   // the float graphs: recipe fp32
+  kQdq,     // quantized graphs on the CPU
+};
+
 inline constexpr int64_t kDefaultContextLen = 1024;
 inline constexpr int64_t kDefaultPrefillArLen = 128;
 
 struct CompileOptions {
   models::SourceOptions source = {};
   std::string target = "cpu";
-  std::string recipe = {};  // empty = the model's default
+  Stage stage = Stage::kTarget;
+  // A built-in recipe or a JSON file; empty = the default of target ("fp32" for
+  // the CPU) and stage (qdq: the model's static recipe). Recipes whose ranges are static give the qdq stage: the graphs as
+  // the HTP gets them, run on the CPU.
+  std::string recipe = {};
+  CalibrationOptions calibration = {};
+  int threads = 0;  // of calibration; 0 = one per physical core
+  // When not empty: the encodings go there as JSON.
+  std::string quant_attrs_path = {};
   ModelMode mode = ModelMode::kHybrid;
   // Unset: kDefaultContextLen and kDefaultPrefillArLen, or less where the model
   // is shorter.
@@ -48,12 +64,9 @@ Status CompileToFile(const std::string& model_path, const std::string& out_path,
                      const CompileOptions& options, ProgressSink& progress);
 
 // The same without a file: weights stay in the mapped checkpoint, which the
-// artifact keeps alive.
+// artifact keeps alive; quantized ones are the artifact's own.
 Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
     const std::string& model_path, const CompileOptions& options,
     ProgressSink& progress);
-
-// The text of the version that goes into artifacts: "hexllm 0.1.0".
-std::string ProducerName();
 
 }  // namespace hexllm

@@ -13,6 +13,10 @@
 
 namespace hexllm {
 
+// The pipeline of passes/ whose graphs static recipes give encodings to,
+// whatever runs them.
+inline constexpr std::string_view kStaticPipeline = "htp";
+
 // kUnsupported naming the targets that there are.
 Status CheckTarget(std::string_view target);
 

@@ -92,6 +92,12 @@ Result<std::span<std::byte>> DecoderRunner::OutputMemory(const IoSpec& spec) {
     if (spec.dtype != DType::kF32)
       logits_row_.resize(config_.artifact->manifest().vocab_size);
   }
+  if (spec.role.kind == RoleKind::kTap) {
+    taps_.push_back(ios_.back().get());
+    const size_t values = memory.size() / ElementBytes(spec.dtype);
+    if (spec.dtype != DType::kF32 && values > tap_values_.size())
+      tap_values_.resize(values);
+  }
   return memory;
 }
 
@@ -142,6 +148,26 @@ Status DecoderRunner::Step(std::span<const int32_t> ids) {
   FillInputs(ids);
   for (auto& graph : graphs_)
     HX_RETURN_IF_ERROR(graph->Execute(StepRows{.begin = first_row_}));
+  return config_.on_tap ? ShowTaps() : OkStatus();
+}
+
+Status DecoderRunner::ShowTaps() {
+  for (const Io* tap : taps_) {
+    const IoSpec& spec = tap->spec;
+    const std::span<const std::byte> bytes = tap->buffer.bytes();
+    std::span<const float> values(reinterpret_cast<const float*>(bytes.data()),
+                                  bytes.size() / sizeof(float));
+    if (spec.dtype != DType::kF32) {
+      const auto decoded =
+          std::span(tap_values_).first(bytes.size() / ElementBytes(spec.dtype));
+      DecodeFloats(bytes, spec, decoded);
+      values = decoded;
+    }
+    HX_RETURN_IF_ERROR(config_.on_tap({.name = spec.role.name,
+                                       .shape = spec.shape,
+                                       .values = values,
+                                       .first_row = first_row_}));
+  }
   return OkStatus();
 }
 

@@ -12,8 +12,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "artifact/artifact.h"
@@ -26,11 +28,23 @@
 
 namespace hexllm {
 
+// An inner value of a debug compile (role tap) after a step. Valid during the
+// call.
+struct TapView {
+  std::string_view name;
+  const Shape& shape;
+  std::span<const float> values;  // decoded, row-major
+  uint32_t first_row;             // rows before are padding
+};
+// An error ends the step and is returned as it is.
+using TapSink = std::function<Status(const TapView& tap)>;
+
 // What a runner works on; engine and cache are borrowed and outlive it.
 struct RunnerConfig {
   std::shared_ptr<const artifact::Artifact> artifact;
   Engine* engine = nullptr;
   KvManager* kv = nullptr;
+  TapSink on_tap = {};  // called after each step for each tap; may be empty
 };
 
 // Not thread-safe. Nothing allocates after Create.
@@ -74,6 +88,7 @@ class DecoderRunner {
   Result<std::span<std::byte>> NewIo(const artifact::IoSpec& spec);
   void AddFiller(const artifact::IoSpec& spec, std::span<std::byte> memory);
   void FillInputs(std::span<const int32_t> ids);
+  Status ShowTaps();
 
   RunnerConfig config_;
   StepGraph step_;
@@ -85,6 +100,8 @@ class DecoderRunner {
   std::vector<MaskWriter> masks_;
   std::span<std::byte> tokens_;  // i32 [T]
   const Io* logits_ = nullptr;   // [rows,V]
+  std::vector<const Io*> taps_;
+  std::vector<float> tap_values_;  // the largest tap that is not f32
   StepColumns columns_;
   std::vector<uint32_t> positions_;    // [T]
   std::vector<uint32_t> row_numbers_;  // 0..T-1

@@ -61,7 +61,7 @@ Result<std::unique_ptr<Decoder>> MakeDecoder(const SessionConfig& config) {
   auto decoder = std::make_unique<Decoder>(std::move(kv));
   decoder->sequence.ids.reserve(manifest.context_tokens);
   const RunnerConfig runner{config.artifact, config.engine,
-                            &decoder->sequence.kv};
+                            &decoder->sequence.kv, config.options.on_tap};
   HX_ASSIGN_OR_RETURN(decoder->single,
                       DecoderRunner::Create(runner, choice.single));
   decoder->block = decoder->single.get();

@@ -14,6 +14,7 @@
 #include "artifact/artifact.h"
 #include "backend/engine.h"
 #include "base/status.h"
+#include "runtime/decoder_runner.h"
 #include "runtime/prompt_processor.h"
 #include "runtime/statistics.h"
 #include "runtime/token_generator.h"
@@ -22,7 +23,9 @@ namespace hexllm {
 
 struct SessionOptions {
   // T of the prompt's blocks, one of the artifact's; unset = the largest.
-  std::optional<uint32_t> prompt_step_tokens;
+  std::optional<uint32_t> prompt_step_tokens = {};
+  // Sees the taps of a debug compile after each step.
+  TapSink on_tap = {};
 };
 
 // What Session::Create needs.

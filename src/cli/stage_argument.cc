@@ -1,0 +1,111 @@
+#include "cli/stage_argument.h"
+
+#include <fmt/format.h>
+
+#include "base/quote.h"
+#include "cli/ids_argument.h"
+#include "cli/model_argument.h"
+
+namespace hexllm::cli {
+namespace {
+
+Result<Stage> ParseStage(const std::string& text) {
+  if (text == "fp") return Stage::kFloat;
+  if (text == "qdq") return Stage::kQdq;
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("stage: expected fp or qdq, the stages of this "
+                           "version, found {}",
+                           Quoted(text))};
+}
+
+Result<std::shared_ptr<const artifact::Artifact>> CompileStage(
+    const std::string& model, Stage stage, const StageRequest& request,
+    ProgressSink& progress) {
+  CompileOptions options = request.options;
+  options.stage = stage;
+  return CompileToMemory(model, options, progress);
+}
+
+// An artifact has one stage; the float graph needs its checkpoint.
+Result<std::shared_ptr<const artifact::Artifact>> OpenArtifactStage(
+    const StageRequest& request, const std::string& stage,
+    ProgressSink& progress) {
+  HX_ASSIGN_OR_RETURN(auto artifact, artifact::Artifact::Open(request.path));
+  const std::string& has = artifact->manifest().stage;
+  if (stage.empty() || stage == has) return artifact;
+  if (stage == "fp" && !request.checkpoint.empty())
+    return CompileStage(request.checkpoint, Stage::kFloat, request, progress);
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("{}: expected an artifact of stage {}, found {}{}",
+                  request.path, stage, has,
+                  stage == "fp" ? "; give its checkpoint with --model" : "")};
+}
+
+}  // namespace
+
+void AddRecipeFlags(CLI::App& app, QuantFlags& flags) {
+  CalibrationOptions& calibration = flags.calibration;
+  app.add_option("--recipe", flags.recipe,
+                 "Quantization: a name of `hexllm recipe list`, or a JSON file")
+      ->type_name("NAME|FILE");
+  app.add_option("--calib-prompt", calibration.prompts,
+                 "Calibrate on this user's message; may be given again")
+      ->type_name("TEXT")
+      ->take_all();
+  app.add_option("--calib-tokens", flags.calib_tokens,
+                 "Calibrate on these ids: 1,2,3 or FILE.safetensors:TENSOR")
+      ->type_name("IDS")
+      ->take_all();
+  app.add_option("--calib-samples", calibration.samples_path,
+                 "Calibrate on the chats of a JSON file")
+      ->type_name("FILE");
+  app.add_option("--calib-tasks", calibration.tasks,
+                 "Calibrate on the text of a task (needs --data-dir)")
+      ->type_name("wikitext");
+  app.add_option("--calib-limit", calibration.limit,
+                 "Most sequences of each calibration source")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+}
+
+void AddDataDirFlag(CLI::App& app, std::string& dir) {
+  app.add_option("--data-dir", dir, "The folder that holds wikitext-2/test.txt")
+      ->type_name("DIR");
+}
+
+Status ApplyQuantFlags(const QuantFlags& flags, CompileOptions& options) {
+  options.recipe = flags.recipe;
+  options.calibration = flags.calibration;
+  for (const std::string& text : flags.calib_tokens) {
+    HX_ASSIGN_OR_RETURN(std::vector<int32_t> ids, ParseIds(text));
+    options.calibration.ids.push_back(std::move(ids));
+  }
+  return OkStatus();
+}
+
+Status CheckStage(const std::string& stage) {
+  return stage.empty() ? OkStatus() : ParseStage(stage).status();
+}
+
+Result<std::shared_ptr<const artifact::Artifact>> OpenStage(
+    const StageRequest& request, const std::string& stage,
+    ProgressSink& progress) {
+  HX_RETURN_IF_ERROR(CheckStage(stage));
+  if (IsArtifact(request.path))
+    return OpenArtifactStage(request, stage, progress);
+  if (!request.checkpoint.empty()) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--model: expected with an artifact only; {} is a "
+                             "checkpoint itself",
+                             request.path)};
+  }
+  const bool as_recipe = stage.empty() && !request.options.recipe.empty();
+  if (as_recipe)
+    return CompileStage(request.path, Stage::kTarget, request, progress);
+  HX_ASSIGN_OR_RETURN(const Stage parsed,
+                      ParseStage(stage.empty() ? "fp" : stage));
+  return CompileStage(request.path, parsed, request, progress);
+}
+
+}  // namespace hexllm::cli

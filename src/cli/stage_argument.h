@@ -1,0 +1,49 @@
+// Which numbers of a model a command works on: the flags --stage(s), --recipe,
+// --model and --calib-*, and the artifact that they ask for.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "artifact/artifact.h"
+#include "base/progress.h"
+#include "base/status.h"
+#include "compile/compiler.h"
+
+namespace hexllm::cli {
+
+// --recipe and --calib-*, as they are typed.
+struct QuantFlags {
+  std::string recipe;
+  std::vector<std::string> calib_tokens;
+  CalibrationOptions calibration;
+};
+
+void AddRecipeFlags(CLI::App& app, QuantFlags& flags);
+// --data-dir, for commands that read texts of tasks for calibration alone.
+void AddDataDirFlag(CLI::App& app, std::string& dir);
+
+// Puts the flags into `options`. Errors of ParseIds.
+Status ApplyQuantFlags(const QuantFlags& flags, CompileOptions& options);
+
+// A model or artifact, and how to compile what has to be compiled.
+struct StageRequest {
+  std::string path;        // the command's MODEL|FILE.hxl
+  std::string checkpoint;  // --model: the checkpoint of an artifact; may be ""
+  CompileOptions options;
+};
+
+// kUnsupported for a stage that this version lacks; "" is fine.
+Status CheckStage(const std::string& stage);
+
+// The artifact of `stage` ("fp" or "qdq"; "" = an artifact as it is, of a model
+// the float graph, or with a recipe its quantized one). kUsage when an artifact
+// is of another stage and --model is missing, kUnsupported for an unknown
+// stage.
+Result<std::shared_ptr<const artifact::Artifact>> OpenStage(
+    const StageRequest& request, const std::string& stage,
+    ProgressSink& progress);
+
+}  // namespace hexllm::cli

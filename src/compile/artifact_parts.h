@@ -1,0 +1,31 @@
+// The parts of an artifact that are not graphs. Used by compile/compiler and
+// compile/calibrate, which make artifacts.
+#pragma once
+
+#include <cstdint>
+
+#include "artifact/manifest.h"
+#include "artifact/segment_sink.h"
+#include "base/status.h"
+#include "compile/text_assets.h"
+#include "models/model_source.h"
+
+namespace hexllm {
+
+// A manifest that says which model this is; stage "fp", no graphs yet.
+// `context` is C.
+artifact::Manifest ManifestOf(const models::ModelSource& source,
+                              int64_t context);
+
+// The RoPE table of the model for positions 0 .. context - 1.
+Status AddRopeTable(const models::ModelSource& source, int64_t context,
+                    artifact::SegmentSink& sink, artifact::Manifest& manifest);
+
+// Tokenizer, chat template, special tokens, defaults of generation.
+Status AddText(const TextAssets& text, artifact::SegmentSink& sink,
+               artifact::Manifest& manifest);
+
+// The text of the version that goes into artifacts: "hexllm 0.1.0".
+std::string ProducerName();
+
+}  // namespace hexllm

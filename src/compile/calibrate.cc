@@ -1,0 +1,224 @@
+#include "compile/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "artifact/writer.h"
+#include "backend/cpu/lower.h"
+#include "backend/engines.h"
+#include "base/check.h"
+#include "base/quote.h"
+#include "compile/artifact_parts.h"
+#include "compile/key_statistics.h"
+#include "compile/targets.h"
+#include "models/decoder.h"
+#include "models/rope_table.h"
+#include "passes/pipeline.h"
+#include "quant/observer.h"
+#include "runtime/session.h"
+
+namespace hexllm {
+namespace {
+
+// T of the blocks. Larger ones cost memory for the taps and gain little.
+constexpr size_t kBlockTokens = 32;
+
+constexpr std::string_view kMaskedScores = ".masked_scores";
+constexpr std::string_view kKeyCache = ".k_cache";
+
+// The values before the mask that have the same visible numbers, nearest first.
+constexpr std::string_view kBeforeMask[] = {".capped_scores", ".scores"};
+
+bool EndsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() &&
+         text.substr(text.size() - end.size()) == end;
+}
+
+std::string ReplaceEnd(std::string_view text, std::string_view end,
+                       std::string_view by) {
+  return std::string(text.substr(0, text.size() - end.size())) +
+         std::string(by);
+}
+
+size_t LongestOf(const TokenSequences& sequences) {
+  size_t longest = 0;
+  for (const auto& ids : sequences) longest = std::max(longest, ids.size());
+  return longest;
+}
+
+// The values of `graph` that AssignEncodings asks for and that are no inputs.
+std::vector<std::string> TappedNames(const ir::Graph& graph) {
+  std::vector<std::string> names;
+  for (std::string& name : quant::ObservedValues(graph)) {
+    if (!ParseRole(name)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+void AddTaps(ir::Graph& graph) {
+  const std::vector<std::string> names = TappedNames(graph);
+  const std::set<std::string_view> wanted(names.begin(), names.end());
+  std::set<std::string_view> added;
+  std::vector<ir::GraphIo> taps;
+  for (const ir::Node& node : graph.nodes) {
+    const std::string& name = graph[node.output].name;
+    if (wanted.count(name) == 0 || !added.insert(name).second) continue;
+    taps.push_back(
+        {node.output, {.kind = RoleKind::kTap, .index = 0, .name = name}});
+  }
+  for (ir::GraphIo& tap : taps) graph.AddOutput(tap.role, tap.value);
+}
+
+Result<std::shared_ptr<const artifact::Artifact>> TappedArtifact(
+    const CalibrationJob& job) {
+  const size_t longest = LongestOf(job.sequences);
+  const auto block = static_cast<int64_t>(std::min(kBlockTokens, longest));
+  const auto context = static_cast<int64_t>(longest);
+  std::vector<models::GraphRequest> requests;
+  if (block > 1) {
+    requests.push_back({GraphKind::kPrefill, block, context, LogitsRows::kAll});
+  }
+  requests.push_back({GraphKind::kKv, 1, context, LogitsRows::kAll});
+  HX_ASSIGN_OR_RETURN(ir::Module module,
+                      models::BuildDecoder(job.source, requests));
+  HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, {}));
+  for (ir::Graph& graph : module.graphs) AddTaps(graph);
+  artifact::MemorySink sink;
+  artifact::Manifest manifest = ManifestOf(job.source, context);
+  HX_RETURN_IF_ERROR(AddRopeTable(job.source, context, sink, manifest));
+  NullProgress quiet;
+  HX_ASSIGN_OR_RETURN(manifest.graphs, cpu::Lower(module, sink, quiet));
+  return sink.Finish(std::move(manifest), job.source.checkpoint);
+}
+
+// Observers of all tapped values.
+class Observers {
+ public:
+  explicit Observers(const CalibrationJob& job) : job_(job) {}
+
+  void Add(const TapView& tap);
+  Result<Calibration> Finish() const;
+
+ private:
+  quant::Observer& ObserverOf(const std::string& name);
+
+  const CalibrationJob& job_;
+  std::map<std::string, std::unique_ptr<quant::Observer>> observers_;
+  std::vector<std::string> names_;  // in graph order
+  std::map<int, KeyStatistics> keys_;
+  std::vector<float> visible_;
+};
+
+quant::Observer& Observers::ObserverOf(const std::string& name) {
+  std::unique_ptr<quant::Observer>& observer = observers_[name];
+  if (observer == nullptr) {
+    const quant::LayerSettings& settings = job_.recipe.For(name);
+    const bool cached = EndsWith(name, kKeyCache) || EndsWith(name, ".v_cache");
+    const bool narrow = cached && job_.recipe.recipe.kv_bits == 8;
+    observer = quant::MakeObserver(
+        settings, narrow ? 8 : settings.scheme->activation_bits);
+    names_.push_back(name);
+  }
+  return *observer;
+}
+
+void Observers::Add(const TapView& tap) {
+  // Blocks are full: the driver sees to it.
+  HX_CHECK(tap.first_row == 0);
+  const std::string name(tap.name);
+  if (EndsWith(name, kKeyCache)) {
+    if (const auto layer = LayerOfName(name))
+      keys_[*layer].Add(tap.values, tap.shape);
+  }
+  if (!EndsWith(name, kMaskedScores)) return ObserverOf(name).Add(tap.values);
+  visible_.clear();
+  constexpr float kHidden = -std::numeric_limits<float>::infinity();
+  std::copy_if(tap.values.begin(), tap.values.end(),
+               std::back_inserter(visible_),
+               [](float value) { return value != kHidden; });
+  ObserverOf(name).Add(visible_);
+}
+
+Result<Calibration> Observers::Finish() const {
+  Calibration result;
+  for (const std::string& name : names_) {
+    HX_ASSIGN_OR_RETURN(const quant::Observation seen,
+                        observers_.at(name)->Finish(name));
+    result.ranges[name] = {.range = seen.range, .clipped = seen.clipped};
+  }
+  // What the mask hides was observed there too; only what is visible counts.
+  for (const std::string& name : names_) {
+    if (!EndsWith(name, kMaskedScores)) continue;
+    for (const std::string_view before : kBeforeMask) {
+      const auto found =
+          result.ranges.find(ReplaceEnd(name, kMaskedScores, before));
+      if (found == result.ranges.end()) continue;
+      found->second = result.ranges[name];
+      break;
+    }
+  }
+  for (const auto& [layer, statistics] : keys_)
+    result.key_sqnr[layer] = statistics.SqnrOf8Bits();
+  return result;
+}
+
+// Cosines and sines of all positions that the model can have lie in [-s, s],
+// where s is the attention factor of the scaling.
+void AddRopeRanges(const models::ModelSource& source, int64_t positions,
+                   quant::Ranges& ranges) {
+  const models::RopeTableData table =
+      models::MakeRopeTable(source.config.rope, positions);
+  float most = 0;
+  for (const auto* values : {&table.cos, &table.sin}) {
+    for (const float value : *values) most = std::max(most, std::abs(value));
+  }
+  for (const RoleKind kind : {RoleKind::kRopeCos, RoleKind::kRopeSin}) {
+    ranges[RoleToString({kind, 0})] = {.range = {-most, most}, .clipped = 0};
+  }
+}
+
+// Full blocks first, then what is left token by token: no step has padding.
+Status RunSequence(Session& session, std::span<const int32_t> ids) {
+  session.Reset();
+  const size_t whole = ids.size() / kBlockTokens * kBlockTokens;
+  if (whole > 0) HX_RETURN_IF_ERROR(session.Prefill(ids.first(whole)));
+  for (size_t i = whole; i < ids.size(); ++i)
+    HX_RETURN_IF_ERROR(session.Prefill(ids.subspan(i, 1)));
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<Calibration> Calibrate(const CalibrationJob& job) {
+  HX_CHECK(!job.sequences.empty());
+  HX_ASSIGN_OR_RETURN(const auto artifact, TappedArtifact(job));
+  HX_ASSIGN_OR_RETURN(const auto engine,
+                      CreateEngine("cpu", {.threads = job.threads}));
+  Observers observers(job);
+  SessionOptions options;
+  options.on_tap = [&](const TapView& tap) {
+    observers.Add(tap);
+    return OkStatus();
+  };
+  HX_ASSIGN_OR_RETURN(const auto session,
+                      Session::Create({artifact, engine.get(), options}));
+  size_t total = 0;
+  for (const auto& ids : job.sequences) total += ids.size();
+  job.progress.Begin("calibrate", "tokens", static_cast<int64_t>(total));
+  size_t done = 0;
+  for (const auto& ids : job.sequences) {
+    HX_RETURN_IF_ERROR(RunSequence(*session, ids));
+    done += ids.size();
+    job.progress.Update(static_cast<int64_t>(done));
+  }
+  HX_ASSIGN_OR_RETURN(Calibration result, observers.Finish());
+  AddRopeRanges(job.source, static_cast<int64_t>(LongestOf(job.sequences)),
+                result.ranges);
+  return result;
+}
+
+}  // namespace hexllm

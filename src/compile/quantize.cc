@@ -1,0 +1,103 @@
+#include "compile/quantize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compile/calibrate.h"
+#include "quant/assign.h"
+
+namespace hexllm {
+namespace {
+
+// The linears of the module, each once.
+std::vector<quant::LayerId> LinearLayers(const ir::Module& module) {
+  std::vector<quant::LayerId> layers;
+  std::set<std::string> seen;
+  for (const ir::Graph& graph : module.graphs) {
+    for (const ir::Node& node : graph.nodes) {
+      const std::string& name = graph[node.output].name;
+      if (node.op == ir::OpKind::kLinear && seen.insert(name).second)
+        layers.push_back({.name = name, .op = "linear"});
+    }
+  }
+  return layers;
+}
+
+bool NeedsRanges(const quant::ResolvedRecipe& recipe) {
+  const auto is_static = [](const quant::Scheme* scheme) {
+    return scheme->activations == quant::ActivationKind::kStatic;
+  };
+  return is_static(recipe.recipe.defaults.scheme) ||
+         std::any_of(
+             recipe.layers.begin(), recipe.layers.end(),
+             [&](const auto& layer) { return is_static(layer.second.scheme); });
+}
+
+// The layers whose K keeps 16 bits; says which and why.
+std::set<int> ChooseWideKeys(const Calibration& calibration,
+                             const quant::Recipe& recipe,
+                             ProgressSink& progress) {
+  std::set<int> wide;
+  if (recipe.kv_bits != 8 || calibration.key_sqnr.empty()) return wide;
+  const double least = recipe.kv_outlier_db;
+  for (const auto& [layer, sqnr] : calibration.key_sqnr) {
+    if (sqnr >= least) continue;
+    wide.insert(layer);
+    progress.Note(
+        fmt::format("K of layer {} keeps 16 bits: 8 bits would have an "
+                    "SQNR of {:.1f} dB, below kv_outlier_db {:g}",
+                    layer, sqnr, least));
+  }
+  progress.Note(fmt::format(
+      "KV cache: V of all layers and K of {} of {} in 8 "
+      "bits",
+      calibration.key_sqnr.size() - wide.size(), calibration.key_sqnr.size()));
+  return wide;
+}
+
+}  // namespace
+
+Result<quant::ResolvedRecipe> ResolveFor(const ir::Module& module,
+                                         const quant::Recipe& recipe,
+                                         ProgressSink& progress) {
+  HX_ASSIGN_OR_RETURN(quant::ResolvedRecipe resolved,
+                      quant::ResolveRecipe(recipe, LinearLayers(module)));
+  for (const std::string& warning : resolved.warnings) progress.Warn(warning);
+  return resolved;
+}
+
+bool IsStatic(const quant::Recipe& recipe) {
+  return quant::FamilyOf(*recipe.defaults.scheme) ==
+         quant::SchemeFamily::kStatic;
+}
+
+Status Quantize(ir::Module& module, const quant::ResolvedRecipe& recipe,
+                const QuantizeJob& job) {
+  Calibration calibration;
+  if (NeedsRanges(recipe)) {
+    HX_ASSIGN_OR_RETURN(
+        const TokenSequences sequences,
+        MakeCalibrationSet(job.calibration, job.text, job.source.config.vocab,
+                           static_cast<size_t>(job.context), job.progress));
+    HX_ASSIGN_OR_RETURN(calibration, Calibrate({.source = job.source,
+                                                .recipe = recipe,
+                                                .sequences = sequences,
+                                                .threads = job.threads,
+                                                .progress = job.progress}));
+  }
+  const std::set<int> wide =
+      ChooseWideKeys(calibration, recipe.recipe, job.progress);
+  job.progress.Begin("quantize", "", 0);
+  HX_ASSIGN_OR_RETURN(
+      const std::vector<std::string> warnings,
+      quant::AssignEncodings(module, {.recipe = &recipe,
+                                      .ranges = &calibration.ranges,
+                                      .wide_k_layers = wide,
+                                      .progress = &job.progress}));
+  for (const std::string& warning : warnings) job.progress.Warn(warning);
+  return OkStatus();
+}
+
+}  // namespace hexllm
