@@ -187,8 +187,10 @@ struct RoundCodesArgs {
   int32_t most;
 };
 
-// out[r, :] = exp(x - max) / sum over the row, the sum in 16 lanes by column
-// (with the tree above). -infinity gives 0, also where a row has nothing else.
+// out[r, :] = exp(x - max) / sum over the row. -infinity gives 0, also where a
+// row has nothing else. The sum is exact and so does not depend on where a
+// column stands: terms are rounded to multiples of 2^-36 and added in double
+// (up to 2^17 columns).
 struct SoftmaxArgs {
   const float* x;  // [rows, width], contiguous
   float* out;      // may be x

@@ -105,24 +105,58 @@ HX_INLINE float LargestOf(const float* x, int64_t n) {
   return V::MaxLanes(max);
 }
 
+// An exact sum of numbers in [0, 1], whatever their order.
+template <class V>
+class ExactSum {
+ public:
+  HX_INLINE ExactSum() {
+    for (auto& lane : lanes_) lane = V::DoubleSet(0.0);
+  }
+  HX_INLINE void Add(typename V::F x) {
+    // Adding 2^16 leaves multiples of 2^-36.
+    const auto grid = V::DoubleSet(65536.0);
+    const auto one = V::DoubleSet(1.0);
+    double wide[16];
+    V::StoreWidened(wide, x);
+    for (int i = 0; i < kLanes; ++i) {
+      const auto shifted =
+          V::DoubleFma(V::DoubleLoad(wide + i * V::kDoubles), one, grid);
+      const auto term = V::DoubleFma(grid, V::DoubleSet(-1.0), shifted);
+      lanes_[i] = V::DoubleFma(term, one, lanes_[i]);
+    }
+  }
+  HX_INLINE float Get() const {
+    double all[16];
+    double sum = 0;
+    for (int i = 0; i < kLanes; ++i)
+      V::DoubleStore(all + i * V::kDoubles, lanes_[i]);
+    for (const double lane : all) sum += lane;
+    return static_cast<float>(sum);
+  }
+
+ private:
+  static constexpr int kLanes = 16 / V::kDoubles;
+  typename V::D lanes_[Bound(kLanes)];
+};
+
 template <class V>
 HX_INLINE void SoftmaxRow(const float* x, float* out, int64_t width) {
   const float largest = LargestOf<V>(x, width);
   // A row that is hidden as a whole: all exponentials are zero.
   const auto max = V::Set(largest == -__builtin_inff() ? 0.0f : largest);
-  auto lanes = V::Set(0.0f);
+  ExactSum<V> exact;
   int64_t i = 0;
   for (; i + 16 <= width; i += 16) {
     const auto e = Exp<V>(V::Sub(V::Load(x + i), max));
     V::Store(out + i, e);
-    lanes = V::Add(lanes, e);
+    exact.Add(e);
   }
   if (i < width) {
     const auto e = Exp<V>(V::Sub(LoadHidden<V>(x + i, width - i), max));
     V::StorePartial(out + i, e, width - i);
-    lanes = V::Add(lanes, e);
+    exact.Add(e);
   }
-  const float sum = V::AddLanes(lanes);
+  const float sum = exact.Get();
   const auto all = V::Set(sum);
   Map<V>(out, out, width, [&](typename V::F e) {
     return sum == 0.0f ? V::Set(0.0f) : V::Div(e, all);

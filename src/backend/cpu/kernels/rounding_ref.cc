@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "backend/cpu/kernels/isa_kernels.h"
-#include "backend/cpu/kernels/lanes_ref.h"
 #include "backend/cpu/kernels/math.h"
 #include "backend/cpu/kernels/vec_scalar.h"
 #include "base/half.h"
@@ -25,12 +24,14 @@ void SoftmaxRow(const float* x, float* out, int64_t width) {
   for (int64_t i = 0; i < width; ++i) max = VecScalar::Max(x[i], max);
   // A row that is hidden as a whole: all exponentials are zero.
   if (max == -INFINITY) max = 0.0f;
-  float lanes[kLanes] = {};
+  // Adding this leaves multiples of 2^-36 of a number in [0, 1].
+  constexpr double kGrid = 65536.0;
+  double exact = 0;
   for (int64_t i = 0; i < width; ++i) {
     out[i] = Exp<VecScalar>(x[i] - max);
-    lanes[i % kLanes] += out[i];
+    exact += (static_cast<double>(out[i]) + kGrid) - kGrid;
   }
-  const float sum = AddLanes(lanes);
+  const auto sum = static_cast<float>(exact);
   for (int64_t i = 0; i < width; ++i)
     out[i] = sum == 0.0f ? 0.0f : out[i] / sum;
 }

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+#include <random>
+
 #include "ir/encode.h"
 #include "tests/support/quant_cases.h"
 
@@ -121,6 +125,24 @@ TEST(Softmax, EveryInstructionSetEqualsScalar) {
           << IsaName(table->isa) << " width " << width;
     }
   }
+}
+
+// A column's weight does not depend on where the other columns stand: blocks of
+// different sizes put them in different places.
+TEST(Softmax, OrderOfColumnsDoesNotMatter) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal(0, 4);
+  std::vector<float> x(700);
+  for (float& value : x) value = normal(random);
+  std::vector<size_t> order(x.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::shuffle(order.begin(), order.end(), random);
+  std::vector<float> moved;
+  for (const size_t i : order) moved.push_back(x[i]);
+  const std::vector<float> out = Softmax(ScalarKernels(), x, 1);
+  const std::vector<float> moved_out = Softmax(ScalarKernels(), moved, 1);
+  for (size_t i = 0; i < order.size(); ++i)
+    ASSERT_EQ(moved_out[i], out[order[i]]) << "column " << order[i];
 }
 
 TEST(Softmax, HiddenColumnsAndRowsAreZero) {
