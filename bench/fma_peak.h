@@ -68,7 +68,7 @@ inline double RunFmaChains(cpu::Isa isa, int64_t steps, float& sink) {
     return 2.0 * static_cast<double>(steps * chains * lanes);
   };
 #if defined(__x86_64__)
-  if (isa == cpu::Isa::kAvx512) {
+  if (isa == cpu::Isa::kAvx512 || isa == cpu::Isa::kAvx512Vnni) {
     sink = ChainsAvx512(steps);
     return flops(kFmaChains, 16);
   }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "tests/support/kernel_cases.h"
+#include "tests/support/quant_cases.h"
 
 namespace hexllm::cpu::testing {
 namespace {
@@ -121,21 +122,118 @@ void FuzzElementwise(Input& input) {
   }
 }
 
+void FuzzMatMulQ(Input& input) {
+  const DType dtype = input.Byte() % 2 == 0 ? DType::kQ4_1 : DType::kQ8_0;
+  MatMulShape shape = {};
+  shape.rows = input.Number(1, 14);
+  shape.n = input.Number(1, 40);
+  shape.k = kQuantBlock * input.Number(1, 3);
+  shape.n_end = shape.n;
+  std::mt19937 rng(input.Byte());
+  shape.bias = rng() % 2 == 0;
+  shape.residual = rng() % 2 == 0;
+  MatMulQCase test(rng, dtype, shape);
+  input.Fill(std::as_writable_bytes(std::span(test.x())), 256);
+  input.Fill(test.stored(), 512);
+  test.Pack();
+  const std::vector<float> expected = test.Run(ScalarKernels());
+  for (const KernelTable* table : VectorKernels()) {
+    ExpectSame(*table, test.Run(*table), expected);
+  }
+}
+
+void FuzzIntDot(Input& input) {
+  MatMulShape shape = {};
+  shape.rows = input.Number(1, 14);
+  shape.n = input.Number(1, 40);
+  shape.k = input.Number(1, 100);
+  shape.n_end = shape.n;
+  std::mt19937 rng(input.Byte());
+  IntDotCase test(rng, shape);
+  input.Fill(std::as_writable_bytes(std::span(test.a())), 256);
+  input.Fill(test.stored(), 512);
+  test.Pack();
+  const std::vector<int32_t> expected = test.Run(ScalarKernels());
+  for (const KernelTable* table : VectorKernels()) {
+    if (test.Run(*table) == expected) continue;
+    std::fprintf(stderr, "isa %d: another integer than scalar\n",
+                 static_cast<int>(table->isa));
+    std::abort();
+  }
+}
+
+void FuzzBatchMatMul(Input& input) {
+  BatchMatMulShape shape = {.m = input.Number(1, 14),
+                            .k = input.Number(0, 140),
+                            .n = input.Number(1, 40)};
+  if (input.Byte() % 2 == 0) shape.a_step = shape.b_step = 0.01f;
+  std::mt19937 rng(input.Byte());
+  BatchMatMulCase test(rng, shape);
+  input.Fill(std::as_writable_bytes(std::span(test.a())), 256);
+  input.Fill(std::as_writable_bytes(std::span(test.b())), 512);
+  const std::vector<float> expected = test.Run(ScalarKernels());
+  for (const KernelTable* table : VectorKernels()) {
+    ExpectSame(*table, test.Run(*table), expected);
+  }
+}
+
+std::vector<float> RunRounding(const KernelTable& table, int which,
+                               const std::vector<float>& x) {
+  std::vector<float> out(x.size());
+  const auto n = static_cast<int64_t>(x.size());
+  if (which == 0) {
+    table.round_f16(x.data(), out.data(), n);
+  } else if (which == 1) {
+    table.softmax({.x = x.data(), .out = out.data(), .rows = 1, .width = n});
+  } else {
+    table.round_codes({.x = x.data(),
+                       .out = out.data(),
+                       .n = n,
+                       .scale = which == 2 ? 0.037f : 1e-6f,
+                       .zero_point = which == 2 ? 0 : 40000,
+                       .least = which == 2 ? -127 : 0,
+                       .most = which == 2 ? 127 : 65535});
+  }
+  return out;
+}
+
+void FuzzRounding(Input& input) {
+  const auto which = static_cast<int>(input.Number(0, 3));
+  std::vector<float> x(static_cast<size_t>(input.Number(1, 100)));
+  input.Fill(std::as_writable_bytes(std::span(x)), 400);
+  const std::vector<float> expected = RunRounding(ScalarKernels(), which, x);
+  for (const KernelTable* table : VectorKernels()) {
+    ExpectSame(*table, RunRounding(*table, which, x), expected);
+  }
+}
+
 }  // namespace
 }  // namespace hexllm::cpu::testing
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace testing = hexllm::cpu::testing;
   testing::Input input(data, size);
-  switch (input.Byte() % 3) {
+  switch (input.Byte() % 7) {
     case 0:
       testing::FuzzMatMul(input);
       break;
     case 1:
       testing::FuzzAttention(input);
       break;
-    default:
+    case 2:
       testing::FuzzElementwise(input);
+      break;
+    case 3:
+      testing::FuzzMatMulQ(input);
+      break;
+    case 4:
+      testing::FuzzIntDot(input);
+      break;
+    case 5:
+      testing::FuzzBatchMatMul(input);
+      break;
+    default:
+      testing::FuzzRounding(input);
   }
   return 0;
 }
