@@ -1,5 +1,28 @@
 # Helpers of the build: one library per folder, its unit tests, its fuzz targets.
 
+# Headers that most files read.
+set(HEXLLM_PCH_HEADERS <fmt/format.h> <nlohmann/json.hpp> <algorithm> <functional> <map> <memory> <optional> <span> <string> <string_view> <vector>)
+set(HEXLLM_TEST_PCH_HEADERS ${HEXLLM_PCH_HEADERS} <gmock/gmock.h> <gtest/gtest.h> <random> <set>)
+
+# The optimization of tests: they are many, and what takes their time is in the libraries.
+set(HEXLLM_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
+
+# hexllm_precompile(TARGET SHARED HEADERS OPTIONS LIBRARIES ...): compiles TARGET with the precompiled headers of the target
+# SHARED, which is made from the list named HEADERS when first asked for.
+function(hexllm_precompile target shared headers options)
+  if(NOT HEXLLM_PCH)
+    return()
+  endif()
+  if(NOT TARGET ${shared})
+    file(WRITE ${CMAKE_BINARY_DIR}/generated/${shared}.cc "// Holds precompiled headers.\n")
+    add_library(${shared} OBJECT ${CMAKE_BINARY_DIR}/generated/${shared}.cc)
+    target_compile_options(${shared} PRIVATE ${options})
+    target_link_libraries(${shared} PRIVATE hexllm_options ${ARGN})
+    target_precompile_headers(${shared} PRIVATE ${${headers}})
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${shared})
+endfunction()
+
 # hexllm_library(NAME DIR DEPS ... [EXCLUDE regex ...] [ONLY regex])
 # A static library hexllm_NAME of all .cc in DIR (recursively) that are no test, test helper (*_testing.cc), fuzz target
 # or benchmark.
@@ -21,6 +44,9 @@ function(hexllm_library name dir)
     set(scope INTERFACE)
   endif()
   target_include_directories(hexllm_${name} ${scope} ${CMAKE_SOURCE_DIR}/src)
+  if(sources)
+    hexllm_precompile(hexllm_${name} hexllm_pch HEXLLM_PCH_HEADERS "" fmt::fmt nlohmann_json::nlohmann_json)
+  endif()
   target_link_libraries(hexllm_${name} ${scope} hexllm_options ${ARG_DEPS})
 endfunction()
 
@@ -49,6 +75,10 @@ function(hexllm_tests name dir)
   add_executable(${name}_tests ${sources} ${helpers})
   target_include_directories(${name}_tests PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name}_tests PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_options(${name}_tests PRIVATE ${HEXLLM_TEST_OPTIONS})
+  hexllm_precompile(
+    ${name}_tests hexllm_test_pch HEXLLM_TEST_PCH_HEADERS "${HEXLLM_TEST_OPTIONS}" fmt::fmt nlohmann_json::nlohmann_json GTest::gtest
+    GTest::gmock)
   target_compile_definitions(${name}_tests PRIVATE HEXLLM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   gtest_discover_tests(${name}_tests TEST_PREFIX ${name}. NO_PRETTY_VALUES PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300 DISCOVERY_TIMEOUT 120)
 endfunction()
