@@ -45,7 +45,9 @@ struct DotsAvx2 {
   // --- Nibbles: one block, in 16 bits: at most 16 products of 15 and 127.
   using NibbleX = const int8_t*;
   using NibbleSum = __m256i;
-  HX_INLINE static NibbleX PrepareNibbleX(const int8_t* codes) { return codes; }
+  HX_INLINE static void PrepareNibbleX(const int8_t* codes, NibbleX& x) {
+    x = codes;
+  }
   HX_INLINE static NibbleSum StartNibbles() { return _mm256_setzero_si256(); }
   HX_INLINE static void AddNibbles(NibbleSum& sum, W w, NibbleX x, int group) {
     const __m256i pairs = _mm256_maddubs_epi16(w, SetFour(x + 4 * group));
@@ -68,15 +70,13 @@ struct DotsAvx2 {
     return {_mm256_and_si256(w, _mm256_set1_epi16(255)),
             _mm256_srli_epi16(w, 8)};
   }
-  HX_INLINE static ByteX PrepareByteX(const int8_t* codes) {
-    const __m256i x =
+  HX_INLINE static void PrepareByteX(const int8_t* codes, ByteX& x) {
+    const __m256i all =
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
-    ByteX out;
-    _mm256_store_si256(reinterpret_cast<__m256i*>(out.even),
-                       _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8));
-    _mm256_store_si256(reinterpret_cast<__m256i*>(out.odd),
-                       _mm256_srai_epi16(x, 8));
-    return out;
+    _mm256_store_si256(reinterpret_cast<__m256i*>(x.even),
+                       _mm256_srai_epi16(_mm256_slli_epi16(all, 8), 8));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(x.odd),
+                       _mm256_srai_epi16(all, 8));
   }
   HX_INLINE static ByteSum StartBytes(int32_t sum) {
     return _mm256_set1_epi32(-128 * sum);

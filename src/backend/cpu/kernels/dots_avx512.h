@@ -59,7 +59,9 @@ struct DotsAvx512 : DotsAvx512Registers {
   // --- Nibbles: one block, in 16 bits: at most 16 products of 15 and 127.
   using NibbleX = const int8_t*;  // the 32 codes of a block
   using NibbleSum = __m512i;
-  HX_INLINE static NibbleX PrepareNibbleX(const int8_t* codes) { return codes; }
+  HX_INLINE static void PrepareNibbleX(const int8_t* codes, NibbleX& x) {
+    x = codes;
+  }
   HX_INLINE static NibbleSum StartNibbles() { return _mm512_setzero_si512(); }
   // Adds the products of codes of w and group `group` of x.
   HX_INLINE static void AddNibbles(NibbleSum& sum, W w, NibbleX x, int group) {
@@ -85,15 +87,13 @@ struct DotsAvx512 : DotsAvx512Registers {
     return {_mm512_and_si512(w, _mm512_set1_epi16(255)),
             _mm512_srli_epi16(w, 8)};
   }
-  HX_INLINE static ByteX PrepareByteX(const int8_t* codes) {
-    const __m256i x =
+  HX_INLINE static void PrepareByteX(const int8_t* codes, ByteX& x) {
+    const __m256i all =
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
-    ByteX out;
-    _mm256_store_si256(reinterpret_cast<__m256i*>(out.even),
-                       _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8));
-    _mm256_store_si256(reinterpret_cast<__m256i*>(out.odd),
-                       _mm256_srai_epi16(x, 8));
-    return out;
+    _mm256_store_si256(reinterpret_cast<__m256i*>(x.even),
+                       _mm256_srai_epi16(_mm256_slli_epi16(all, 8), 8));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(x.odd),
+                       _mm256_srai_epi16(all, 8));
   }
   // `sum` is that of all codes of x that will come: it takes the 128 off.
   HX_INLINE static ByteSum StartBytes(int32_t sum) {
@@ -107,9 +107,10 @@ struct DotsAvx512 : DotsAvx512Registers {
   }
   HX_INLINE static I TotalBytes(ByteSum sum) { return sum; }
 
-  // --- Tile sizes (32 registers): two per row, and weights.
-  static constexpr int kTileRows = 12;
-  static constexpr int kTileVecs = 1;
+  // --- Tile sizes (32 registers): a sum and a float for each row and
+  // register of columns, weights, and the activations they share.
+  static constexpr int kTileRows = 6;
+  static constexpr int kTileVecs = 2;
 };
 
 }  // namespace

@@ -14,7 +14,9 @@ namespace {
 struct DotsAvx512Vnni : DotsAvx512Registers {
   using NibbleX = const int8_t*;
   using NibbleSum = __m512i;
-  HX_INLINE static NibbleX PrepareNibbleX(const int8_t* codes) { return codes; }
+  HX_INLINE static void PrepareNibbleX(const int8_t* codes, NibbleX& x) {
+    x = codes;
+  }
   HX_INLINE static NibbleSum StartNibbles() { return _mm512_setzero_si512(); }
   HX_INLINE static void AddNibbles(NibbleSum& sum, W w, NibbleX x, int group) {
     sum = _mm512_dpbusd_epi32(sum, w, SetFour(x + 4 * group));
@@ -25,7 +27,9 @@ struct DotsAvx512Vnni : DotsAvx512Registers {
   using ByteX = const int8_t*;
   using ByteSum = __m512i;
   HX_INLINE static ByteW SplitBytes(W w) { return w; }
-  HX_INLINE static ByteX PrepareByteX(const int8_t* codes) { return codes; }
+  HX_INLINE static void PrepareByteX(const int8_t* codes, ByteX& x) {
+    x = codes;
+  }
   HX_INLINE static ByteSum StartBytes(int32_t sum) {
     return _mm512_set1_epi32(-128 * sum);
   }
@@ -34,9 +38,10 @@ struct DotsAvx512Vnni : DotsAvx512Registers {
   }
   HX_INLINE static I TotalBytes(ByteSum sum) { return sum; }
 
-  // --- Tile sizes (32 registers): two per row, and weights.
-  static constexpr int kTileRows = 12;
-  static constexpr int kTileVecs = 1;
+  // --- Tile sizes (32 registers): a sum and a float for each row and
+  // register of columns, weights, and the activations they share.
+  static constexpr int kTileRows = 6;
+  static constexpr int kTileVecs = 2;
 };
 
 }  // namespace

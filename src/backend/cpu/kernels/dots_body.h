@@ -45,8 +45,8 @@ struct NibbleCodes {
     const auto w = D::LoadW(line);
     return {D::LowNibbles(w), D::HighNibbles(w)};
   }
-  HX_INLINE static X Prepare(const int8_t* codes) {
-    return D::PrepareNibbleX(codes);
+  HX_INLINE static void Prepare(const int8_t* codes, X& x) {
+    D::PrepareNibbleX(codes, x);
   }
   HX_INLINE static Sum Start(int32_t) { return D::StartNibbles(); }
   HX_INLINE static void Add(Sum& sum, const Weights& w, const X& x, int line) {
@@ -68,8 +68,8 @@ struct ByteCodes {
   HX_INLINE static Weights Read(const uint8_t* line) {
     return D::SplitBytes(D::LoadW(line));
   }
-  HX_INLINE static X Prepare(const int8_t* codes) {
-    return D::PrepareByteX(codes);
+  HX_INLINE static void Prepare(const int8_t* codes, X& x) {
+    D::PrepareByteX(codes, x);
   }
   // `sum` is that of all activation codes that will be multiplied.
   HX_INLINE static Sum Start(int32_t sum) { return D::StartBytes(sum); }
@@ -96,29 +96,62 @@ struct PanelQ8_0 {
   static constexpr bool kHasMinimum = false;
 };
 
-// Activation rows from `row` on and a panel: columns from `n` on, of which
-// `count` exist. A tile takes some registers of the panel from `lane` on.
-struct TilePlace {
-  const uint8_t* panel;
+// Packed weights as the kernels walk through them.
+struct Panels {
+  const uint8_t* w;
+  PackedFormat format;
   int64_t blocks;
-  int64_t row;
-  int64_t n;
-  int64_t count;
-  int64_t lane;
+  int64_t panel_bytes;
+
+  HX_INLINE Panels(const std::byte* bytes, const PackedFormat& packed,
+                   int64_t block_count)
+      : w(reinterpret_cast<const uint8_t*>(bytes)),
+        format(packed),
+        blocks(block_count),
+        panel_bytes(PackedPanelSize(packed, block_count)) {}
+
+  // Of column n, in block 0.
+  HX_INLINE const uint8_t* Codes(int64_t n) const {
+    return w + n / kPackedRows * panel_bytes +
+           PackedCodesOffset(format, blocks) + n % kPackedRows * kPackedGroup;
+  }
+  HX_INLINE const uint8_t* Factors(int64_t n) const {
+    return w + n / kPackedRows * panel_bytes + n % kPackedRows * 2;
+  }
 };
 
+// Columns and activation rows of a product. A tile takes kRows rows from `row`
+// on, and the columns of kVecs registers from `n` on; register v is that of
+// column n + v * kLanes.
+struct TilePlace {
+  int64_t row;
+  int64_t n;
+  int64_t n_end;  // of the columns that exist
+};
+
+// Bytes from the codes (or factors, `bytes` each) of a tile's first column to
+// those of register v.
+template <class D>
+HX_INLINE int64_t VecOffset(const Panels& panels, int v, int64_t bytes) {
+  const int column = v * D::kLanes;
+  return column / kPackedRows * panels.panel_bytes +
+         column % kPackedRows * bytes;
+}
+
 // Adds the products of one block to sum[kRows][kVecs]. `codes` are those of the
-// block at the tile's first lane.
+// block at the tile's first column.
 template <class D, class Codes, int kRows, int kVecs>
-HX_INLINE void AddBlock(const uint8_t* codes, const typename Codes::X* x,
+HX_INLINE void AddBlock(const Panels& panels, const uint8_t* codes,
+                        const typename Codes::X* x,
                         typename Codes::Sum (*sum)[Bound(kVecs)]) {
 #pragma GCC unroll 8
   for (int line = 0; line < Codes::kLines; ++line) {
-    __builtin_prefetch(codes + line * kLineBytes + kAskAhead);
 #pragma GCC unroll 4
     for (int v = 0; v < kVecs; ++v) {
-      const auto w =
-          Codes::Read(codes + line * kLineBytes + v * D::kLanes * kPackedGroup);
+      const uint8_t* at =
+          codes + VecOffset<D>(panels, v, kPackedGroup) + line * kLineBytes;
+      __builtin_prefetch(at + kAskAhead);
+      const auto w = Codes::Read(at);
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) Codes::Add(sum[r][v], w, x[r], line);
     }
@@ -127,29 +160,31 @@ HX_INLINE void AddBlock(const uint8_t* codes, const typename Codes::X* x,
 
 // The integer sums of a block as floats, times their scales, onto acc.
 template <class D, class Q, int kRows, int kVecs>
-HX_INLINE void ScaleBlock(const MatMulQArgs& args, const TilePlace& at,
-                          int64_t block,
+HX_INLINE void ScaleBlock(const QuantizedRows& x, const Panels& panels,
+                          const uint8_t* factors, int64_t first,
                           const typename Q::Codes::Sum (*sum)[Bound(kVecs)],
                           typename D::F (*acc)[Bound(kVecs)]) {
-  const uint8_t* factors =
-      at.panel + block * Q::kFormat.factor_bytes + at.lane * 2;
+  typename D::F d[Bound(kVecs)], m[Bound(kVecs)];
 #pragma GCC unroll 4
   for (int v = 0; v < kVecs; ++v) {
-    const auto d = D::LoadHalves(factors + v * D::kLanes * 2);
-    typename D::F m = d;
-    if constexpr (Q::kHasMinimum) {
-      m = D::LoadHalves(factors + (kPackedRows + v * D::kLanes) * 2);
-    }
+    const uint8_t* at = factors + VecOffset<D>(panels, v, 2);
+    d[v] = D::LoadHalves(at);
+    if constexpr (Q::kHasMinimum) m[v] = D::LoadHalves(at + kPackedRows * 2);
+  }
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const int64_t i = (at.row + r) * at.blocks + block;
-      const float scale = args.x.scales[i];
+  for (int r = 0; r < kRows; ++r) {
+    const float scale = x.scales[first + r * panels.blocks];
+    const auto scales = D::Set(scale);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVecs; ++v) {
       acc[r][v] = D::Fma(D::FromInt(Q::Codes::Total(sum[r][v])),
-                         D::Mul(d, D::Set(scale)), acc[r][v]);
-      if constexpr (Q::kHasMinimum) {
-        const float all = scale * static_cast<float>(args.x.sums[i]);
-        acc[r][v] = D::Fma(m, D::Set(all), acc[r][v]);
-      }
+                         D::Mul(d[v], scales), acc[r][v]);
+    }
+    if constexpr (Q::kHasMinimum) {
+      const auto all =
+          D::Set(scale * static_cast<float>(x.sums[first + r * panels.blocks]));
+#pragma GCC unroll 4
+      for (int v = 0; v < kVecs; ++v) acc[r][v] = D::Fma(m[v], all, acc[r][v]);
     }
   }
 }
@@ -176,7 +211,8 @@ HX_INLINE void FinishOutputs(const MatMulQArgs& args, int64_t r, int64_t n,
 }
 
 template <class D, class Q, int kRows, int kVecs>
-HX_INLINE void MatMulQTile(const MatMulQArgs& args, const TilePlace& at) {
+HX_INLINE void MatMulQTile(const MatMulQArgs& args, const Panels& panels,
+                           const TilePlace& at) {
   using Codes = typename Q::Codes;
   typename D::F acc[Bound(kRows)][Bound(kVecs)];
 #pragma GCC unroll 16
@@ -184,37 +220,42 @@ HX_INLINE void MatMulQTile(const MatMulQArgs& args, const TilePlace& at) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVecs; ++v) acc[r][v] = D::Set(0.0f);
   }
-  const uint8_t* codes = at.panel + PackedCodesOffset(Q::kFormat, at.blocks) +
-                         at.lane * kPackedGroup;
-  for (int64_t b = 0; b < at.blocks; ++b) {
+  const uint8_t* codes = panels.Codes(at.n);
+  const uint8_t* factors = panels.Factors(at.n);
+  for (int64_t b = 0; b < panels.blocks; ++b) {
+    const int64_t first = at.row * panels.blocks + b;
     typename Codes::Sum sum[Bound(kRows)][Bound(kVecs)];
     typename Codes::X x[Bound(kRows)];
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const int64_t row = at.row + r;
-      x[r] = Codes::Prepare(args.x.codes + row * args.k + b * kQuantBlock);
-      const auto start = Codes::Start(args.x.sums[row * at.blocks + b]);
+      Codes::Prepare(args.x.codes + first * kQuantBlock + r * args.k, x[r]);
+      const auto start = Codes::Start(args.x.sums[first + r * panels.blocks]);
 #pragma GCC unroll 4
       for (int v = 0; v < kVecs; ++v) sum[r][v] = start;
     }
-    AddBlock<D, Codes, kRows, kVecs>(codes + b * Q::kFormat.code_bytes, x, sum);
-    ScaleBlock<D, Q, kRows, kVecs>(args, at, b, sum, acc);
+    AddBlock<D, Codes, kRows, kVecs>(panels, codes, x, sum);
+    ScaleBlock<D, Q, kRows, kVecs>(args.x, panels, factors, first, sum, acc);
+    codes += Q::kFormat.code_bytes;
+    factors += Q::kFormat.factor_bytes;
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVecs; ++v) {
-      const int64_t lane = at.lane + v * D::kLanes;
-      FinishOutputs<D>(args, at.row + r, at.n + lane, acc[r][v],
-                       at.count - lane);
+      const int64_t n = at.n + v * D::kLanes;
+      FinishOutputs<D>(args, at.row + r, n, acc[r][v], at.n_end - n);
     }
   }
 }
 
+HX_INLINE int64_t IntDotBlocks(int64_t k) {
+  return (k + kQuantBlock - 1) / kQuantBlock;
+}
+
 // One tile of int_dot; `row_sums` are of the codes of the tile's rows.
 template <class D, int kRows, int kVecs>
-HX_INLINE void IntDotTile(const IntDotArgs& args, const TilePlace& at,
-                          const int32_t* row_sums) {
+HX_INLINE void IntDotTile(const IntDotArgs& args, const Panels& panels,
+                          const TilePlace& at, const int32_t* row_sums) {
   using Codes = ByteCodes<D>;
   typename Codes::Sum sum[Bound(kRows)][Bound(kVecs)];
 #pragma GCC unroll 16
@@ -222,25 +263,26 @@ HX_INLINE void IntDotTile(const IntDotArgs& args, const TilePlace& at,
 #pragma GCC unroll 4
     for (int v = 0; v < kVecs; ++v) sum[r][v] = Codes::Start(row_sums[r]);
   }
-  const uint8_t* codes = at.panel + at.lane * kPackedGroup;
-  for (int64_t b = 0; b < at.blocks; ++b) {
+  const uint8_t* codes = panels.Codes(at.n);
+  for (int64_t b = 0; b < panels.blocks; ++b) {
     typename Codes::X x[Bound(kRows)];
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      x[r] = Codes::Prepare(args.a + (at.row + r) * args.a_stride +
-                            b * kQuantBlock);
+      Codes::Prepare(args.a + (at.row + r) * args.a_stride + b * kQuantBlock,
+                     x[r]);
     }
-    AddBlock<D, Codes, kRows, kVecs>(codes + b * kPackedI8.code_bytes, x, sum);
+    AddBlock<D, Codes, kRows, kVecs>(panels, codes + b * kPackedI8.code_bytes,
+                                     x, sum);
   }
+#pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    int32_t totals[kPackedRows];
+    int32_t totals[kVecs * D::kLanes];
 #pragma GCC unroll 4
     for (int v = 0; v < kVecs; ++v) {
       D::StoreInts(totals + v * D::kLanes, Codes::Total(sum[r][v]));
     }
-    const int64_t left = at.count - at.lane;
-    int32_t* out = args.out + (at.row + r) * args.out_stride + at.n + at.lane;
-    for (int64_t i = 0; i < kVecs * D::kLanes && i < left; ++i) {
+    int32_t* out = args.out + (at.row + r) * args.out_stride + at.n;
+    for (int64_t i = 0; i < kVecs * D::kLanes && at.n + i < at.n_end; ++i) {
       out[i] = totals[i];
     }
   }
@@ -248,72 +290,97 @@ HX_INLINE void IntDotTile(const IntDotArgs& args, const TilePlace& at,
 
 // --- The loops around tiles.
 
-// Calls tile(place) for the tiles of a panel that take kVecs registers.
-template <class D, int kVecs, class Tile>
-HX_INLINE void ForEachLane(TilePlace place, Tile tile) {
-  for (; place.lane < kPackedRows; place.lane += kVecs * D::kLanes) {
-    tile(place);
-  }
-}
-
-// Registers of a panel that a tile takes.
+// Registers of one panel, and of a tile.
 template <class D>
-constexpr int TileVecs(int rows) {
-  return rows == 1 ? static_cast<int>(kPackedRows) / D::kLanes : D::kTileVecs;
-}
+constexpr int kPanelVecs = static_cast<int>(kPackedRows) / D::kLanes;
+template <class D, int kRows>
+constexpr int kVecsOfTile = kRows == 1 ? kPanelVecs<D> : D::kTileVecs;
 
-template <class D, class Q, int kRows = D::kTileRows>
-void MatMulQRows(const MatMulQArgs& args, const TilePlace& place,
-                 int64_t rows) {
-  if constexpr (kRows > 1) {
-    if (rows < kRows) return MatMulQRows<D, Q, kRows - 1>(args, place, rows);
+// Columns that go together through all rows of a chunk: whole panels.
+template <class D>
+constexpr int64_t kColumnGroup =
+    D::kTileVecs > kPanelVecs<D> ? D::kTileVecs* D::kLanes : kPackedRows;
+
+// A number as a type.
+template <int kNumber>
+struct Int {
+  static constexpr int kValue = kNumber;
+};
+
+// Calls tile(registers, place) for the column group at place.n, in tiles of
+// kVecs registers and, where fewer columns are left, of a panel.
+template <class D, int kVecs, class Tile>
+HX_INLINE void ForEachTile(TilePlace place, Tile tile) {
+  const int64_t group_end = place.n + kColumnGroup<D>;
+  const int64_t end =
+      (place.n_end + kPackedRows - 1) / kPackedRows * kPackedRows;
+  const int64_t stop = end < group_end ? end : group_end;
+  constexpr int64_t kColumns = kVecs * D::kLanes;
+  for (; place.n + kColumns <= stop; place.n += kColumns) {
+    tile(Int<kVecs>(), place);
   }
-  constexpr int kVecs = TileVecs<D>(kRows);
-  ForEachLane<D, kVecs>(place, [&](const TilePlace& at) {
-    MatMulQTile<D, Q, kRows, kVecs>(args, at);
-  });
+  if constexpr (kVecs > kPanelVecs<D>) {
+    for (; place.n < stop; place.n += kPackedRows) {
+      tile(Int<kPanelVecs<D>>(), place);
+    }
+  }
 }
 
+// A column group and `rows` rows, 1 to kRows.
+template <class D, class Q, int kRows = D::kTileRows>
+void MatMulQRows(const MatMulQArgs& args, const Panels& panels,
+                 const TilePlace& place, int64_t rows) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) {
+      return MatMulQRows<D, Q, kRows - 1>(args, panels, place, rows);
+    }
+  }
+  ForEachTile<D, kVecsOfTile<D, kRows>>(
+      place, [&](auto vecs, const TilePlace& at) {
+        MatMulQTile<D, Q, kRows, vecs.kValue>(args, panels, at);
+      });
+}
+
+// The same for int_dot; `row_sums` of all rows of the chunk, the first of which
+// is `first_row`.
+struct RowSums {
+  int64_t first_row;
+  int32_t sums[kRowChunk];
+};
 template <class D, int kRows = D::kTileRows>
 void IntDotRows(const IntDotArgs& args, const TilePlace& place, int64_t rows,
-                const int32_t* row_sums) {
+                const RowSums& row_sums) {
   if constexpr (kRows > 1) {
     if (rows < kRows) {
       return IntDotRows<D, kRows - 1>(args, place, rows, row_sums);
     }
   }
-  constexpr int kVecs = TileVecs<D>(kRows);
-  ForEachLane<D, kVecs>(place, [&](const TilePlace& at) {
-    IntDotTile<D, kRows, kVecs>(args, at, row_sums);
-  });
+  const Panels panels(args.w, kPackedI8, IntDotBlocks(args.k));
+  const int32_t* sums = row_sums.sums + (place.row - row_sums.first_row);
+  ForEachTile<D, kVecsOfTile<D, kRows>>(
+      place, [&](auto vecs, const TilePlace& at) {
+        IntDotTile<D, kRows, vecs.kValue>(args, panels, at, sums);
+      });
 }
 
-// A product as panels and chunks of rows.
-struct PanelWalk {
-  const std::byte* w;
-  PackedFormat format;
-  int64_t blocks;
-  int64_t n_begin, n_end;
+// A chunk of rows and the columns of a product.
+struct Extent {
+  int64_t row, row_end;
+  int64_t n, n_end;
 };
 
-// Calls use(place, rows) for all panels and the rows [begin, end), in tiles of
-// about equal size.
+// Calls use(place, rows) for all column groups and rows, in tiles of about
+// equal size.
 template <class D, class Use>
-HX_INLINE void ForEachTile(const PanelWalk& walk, int64_t begin, int64_t end,
-                           Use use) {
-  const int64_t tiles = (end - begin + D::kTileRows - 1) / D::kTileRows;
-  const int64_t size = (end - begin + tiles - 1) / tiles;
-  const int64_t panel_bytes = PackedPanelSize(walk.format, walk.blocks);
-  const auto* w = reinterpret_cast<const uint8_t*>(walk.w);
-  for (int64_t n = walk.n_begin; n < walk.n_end; n += kPackedRows) {
-    TilePlace place = {.panel = w + n / kPackedRows * panel_bytes,
-                       .blocks = walk.blocks,
-                       .row = begin,
-                       .n = n,
-                       .count = walk.n_end - n,
-                       .lane = 0};
-    for (; place.row < end; place.row += size) {
-      use(place, end - place.row < size ? end - place.row : size);
+HX_INLINE void ForEachGroup(const Extent& extent, Use use) {
+  const int64_t rows = extent.row_end - extent.row;
+  const int64_t tiles = (rows + D::kTileRows - 1) / D::kTileRows;
+  const int64_t size = (rows + tiles - 1) / tiles;
+  for (int64_t n = extent.n; n < extent.n_end; n += kColumnGroup<D>) {
+    for (int64_t row = extent.row; row < extent.row_end; row += size) {
+      const int64_t left = extent.row_end - row;
+      use(TilePlace{.row = row, .n = n, .n_end = extent.n_end},
+          left < size ? left : size);
     }
   }
 }
@@ -325,13 +392,12 @@ HX_INLINE int64_t ChunkEnd(int64_t begin, int64_t rows) {
 
 template <class D, class Q>
 HX_INLINE void MatMulQBody(const MatMulQArgs& args) {
-  const PanelWalk walk = {args.w, Q::kFormat, args.k / kQuantBlock,
-                          args.n_begin, args.n_end};
-  for (int64_t begin = 0; begin < args.rows; begin += kRowChunk) {
-    ForEachTile<D>(walk, begin, ChunkEnd(begin, args.rows),
-                   [&](const TilePlace& place, int64_t rows) {
-                     MatMulQRows<D, Q>(args, place, rows);
-                   });
+  const Panels panels(args.w, Q::kFormat, args.k / kQuantBlock);
+  for (int64_t row = 0; row < args.rows; row += kRowChunk) {
+    ForEachGroup<D>({row, ChunkEnd(row, args.rows), args.n_begin, args.n_end},
+                    [&](const TilePlace& place, int64_t rows) {
+                      MatMulQRows<D, Q>(args, panels, place, rows);
+                    });
   }
 }
 
@@ -345,17 +411,18 @@ HX_INLINE int32_t SumCodes(const int8_t* codes, int64_t blocks) {
 
 template <class D>
 HX_INLINE void IntDotBody(const IntDotArgs& args) {
-  const int64_t blocks = (args.k + kQuantBlock - 1) / kQuantBlock;
-  const PanelWalk walk = {args.w, kPackedI8, blocks, args.n_begin, args.n_end};
-  for (int64_t begin = 0; begin < args.rows; begin += kRowChunk) {
-    const int64_t end = ChunkEnd(begin, args.rows);
-    int32_t sums[kRowChunk];
-    for (int64_t r = begin; r < end; ++r) {
-      sums[r - begin] = SumCodes(args.a + r * args.a_stride, blocks);
+  const int64_t blocks = IntDotBlocks(args.k);
+  for (int64_t row = 0; row < args.rows; row += kRowChunk) {
+    RowSums sums;
+    sums.first_row = row;
+    const int64_t end = ChunkEnd(row, args.rows);
+    for (int64_t r = row; r < end; ++r) {
+      sums.sums[r - row] = SumCodes(args.a + r * args.a_stride, blocks);
     }
-    ForEachTile<D>(walk, begin, end, [&](const TilePlace& place, int64_t rows) {
-      IntDotRows<D>(args, place, rows, sums + (place.row - begin));
-    });
+    ForEachGroup<D>({row, end, args.n_begin, args.n_end},
+                    [&](const TilePlace& place, int64_t rows) {
+                      IntDotRows<D>(args, place, rows, sums);
+                    });
   }
 }
 

@@ -35,9 +35,13 @@ struct DotsNeonRegisters {
   HX_INLINE static W HighNibbles(W w) { return vshrq_n_u8(w, 4); }
 
   using NibbleX = const int8_t*;
-  HX_INLINE static NibbleX PrepareNibbleX(const int8_t* codes) { return codes; }
+  HX_INLINE static void PrepareNibbleX(const int8_t* codes, NibbleX& x) {
+    x = codes;
+  }
   using ByteX = const int8_t*;
-  HX_INLINE static ByteX PrepareByteX(const int8_t* codes) { return codes; }
+  HX_INLINE static void PrepareByteX(const int8_t* codes, ByteX& x) {
+    x = codes;
+  }
   using ByteW = int8x16_t;
   HX_INLINE static ByteW SplitBytes(W w) {
     return vreinterpretq_s8_u8(veorq_u8(w, vdupq_n_u8(0x80)));
