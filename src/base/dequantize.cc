@@ -1,5 +1,6 @@
 #include "base/dequantize.h"
 
+#include <bit>
 #include <cstring>
 
 #include "base/check.h"
@@ -206,6 +207,14 @@ void WidenF64(Block at, float* out) {
 void WidenF16(Block at, float* out) { *out = LoadHalf(at); }
 void WidenBF16(Block at, float* out) { *out = BF16ToF32(Load<uint16_t>(at)); }
 
+// The type that most checkpoints are stored in: without a call per element.
+void WidenRowBF16(Block at, std::span<float> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    const uint32_t bits = Load<uint16_t>(at + 2 * i);
+    out[i] = std::bit_cast<float>(bits << 16);
+  }
+}
+
 using DequantizeBlock = void (*)(Block block, float* out);
 
 // The function for one block of `dtype`, or null for integers and bool.
@@ -252,6 +261,7 @@ void DequantizeRow(DType dtype, ByteSpan bytes, std::span<float> out) {
     return;
   }
   auto block = reinterpret_cast<Block>(bytes.data());
+  if (dtype == DType::kBF16) return WidenRowBF16(block, out);
   for (size_t i = 0; i < blocks; ++i) {
     dequantize(block + i * info.block_bytes, out.data() + i * info.block_elems);
   }

@@ -25,11 +25,11 @@ struct BestFactor {
   double error;
 };
 
-// Of the factors up to `most`, the one of least error.
+// Of the factors from `most` down to a third of it, the one of least error.
 BestFactor SearchFactor(std::span<const float> block, float scale,
                         uint8_t most) {
   BestFactor best = {most, std::numeric_limits<double>::infinity()};
-  for (int factor = most; factor >= 1; --factor) {
+  for (int factor = most; 3 * factor >= most; --factor) {
     const SymmetricGrid grid = {static_cast<float>(factor) * scale, kMostInt4};
     const double error = RoundingError(block, grid, best.error);
     if (error < best.error) best = {static_cast<uint8_t>(factor), error};

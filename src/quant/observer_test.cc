@@ -83,7 +83,7 @@ TEST(Observer, StatisticsAreThoseOfAllNumbers) {
   for (const ObserverKind kind : kKinds) {
     const Observation seen = Observe(SettingsOf(kind), 16, batches);
     EXPECT_EQ(seen.count, all.size());
-    EXPECT_NEAR(seen.mean_square, squares / 16000, 1e-9);
+    EXPECT_NEAR(seen.mean_square, squares / 16000, 1e-6);
     EXPECT_EQ(seen.extremes, (Range{-25.0f, 60.0f}));
     EXPECT_NEAR(seen.clipped, FractionOutside(all, seen.range), 2e-4);
   }

@@ -11,6 +11,46 @@ namespace hexllm::quant {
 namespace {
 
 constexpr size_t kLanes = 4;
+// Sums are in float only over so many numbers.
+constexpr size_t kRun = 256;
+
+RowStats StatsOfAny(std::span<const float> values) {
+  RowStats stats;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Range extremes = {kInfinity, -kInfinity};
+  for (const float value : values) {
+    if (!std::isfinite(value)) continue;
+    ++stats.finite;
+    extremes = {std::min(extremes.min, value), std::max(extremes.max, value)};
+    stats.square_sum += static_cast<double>(value) * static_cast<double>(value);
+  }
+  if (stats.finite > 0) stats.extremes = extremes;
+  return stats;
+}
+
+// All are finite and not huge.
+RowStats StatsOfUsual(std::span<const float> values) {
+  const size_t whole = values.size() - values.size() % kLanes;
+  RowStats stats = StatsOfAny(values.subspan(whole));
+  if (whole == 0) return stats;
+  Float4 min = Load4(values.data());
+  Float4 max = min;
+  for (size_t at = 0; at < whole; at += kRun) {
+    Float4 squares{};
+    for (size_t i = at; i < std::min(at + kRun, whole); i += kLanes) {
+      const Float4 x = Load4(values.data() + i);
+      min = Min4(x, min);
+      max = Max4(x, max);
+      squares += x * x;
+    }
+    stats.square_sum += static_cast<double>(Sum4(squares));
+  }
+  const Range rest = stats.finite > 0 ? stats.extremes : Range{min[0], max[0]};
+  stats.extremes = {std::min({min[0], min[1], min[2], min[3], rest.min}),
+                    std::max({max[0], max[1], max[2], max[3], rest.max})};
+  stats.finite = values.size();
+  return stats;
+}
 
 }  // namespace
 
@@ -37,24 +77,16 @@ float FiniteMagnitude(std::span<const float> values) {
 }
 
 RowStats StatsOf(std::span<const float> values) {
-  RowStats stats;
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  Range extremes = {kInfinity, -kInfinity};
-  for (const float value : values) {
-    if (!std::isfinite(value)) continue;
-    ++stats.finite;
-    extremes = {std::min(extremes.min, value), std::max(extremes.max, value)};
-    stats.square_sum += static_cast<double>(value) * static_cast<double>(value);
-  }
-  if (stats.finite > 0) stats.extremes = extremes;
-  return stats;
+  // Beyond, squares summed in float might overflow.
+  constexpr float kMostSquared = 1e15f;
+  return Magnitude(values) <= kMostSquared ? StatsOfUsual(values)
+                                           : StatsOfAny(values);
 }
 
 double RoundingError(std::span<const float> values, SymmetricGrid grid,
                      double enough) {
   // Errors are summed in steps, so that their squares neither overflow nor
-  // vanish, and in float only over short runs.
-  constexpr size_t kRun = 256;
+  // vanish.
   const float inverse = 1 / grid.scale;
   const double step_square =
       static_cast<double>(grid.scale) * static_cast<double>(grid.scale);

@@ -97,7 +97,9 @@ Symmetric SymmetricOf(int bits) {
 Result<ir::Encoding> PerChannel(const ir::Constant& weight,
                                 const LayerSettings& settings,
                                 WeightReport* report) {
-  auto [encoding, most] = SymmetricOf(settings.scheme->weight_bits);
+  Symmetric symmetric = SymmetricOf(settings.scheme->weight_bits);
+  ir::Encoding& encoding = symmetric.encoding;
+  const float most = symmetric.most;
   encoding.axis = 0;
   encoding.scales.reserve(static_cast<size_t>(ir::NumRows(weight)));
   HX_RETURN_IF_ERROR(VisitRows(weight, kMostFloat, [&](const WeightRow& row) {
@@ -113,7 +115,9 @@ Result<ir::Encoding> PerChannel(const ir::Constant& weight,
 Result<ir::Encoding> PerTensor(const ir::Constant& weight,
                                const LayerSettings& settings,
                                WeightReport* report) {
-  auto [encoding, most] = SymmetricOf(settings.scheme->weight_bits);
+  Symmetric symmetric = SymmetricOf(settings.scheme->weight_bits);
+  ir::Encoding& encoding = symmetric.encoding;
+  const float most = symmetric.most;
   float magnitude = 0;
   HX_RETURN_IF_ERROR(VisitRows(weight, kMostFloat, [&](const WeightRow& row) {
     Count(row, report);

@@ -26,8 +26,9 @@ struct WeightReport {
 //   LPBQ: i8 with bits 4, a scale per channel and for each block of `block`
 //     input channels a factor of 1 to 16. With S = max(max|w_block| / 7,
 //     LeastScale(16)): scale = max S / 16, factor = clamp(rint(S / scale), 1,
-//     16). With kMse the best factors up to these, for the best of a few
-//     smaller scales: each weight is rounded about `mse_candidates` times.
+//     16). With kMse the best factors from these down to a third, for the best
+//     of a few smaller scales: no weight is rounded much more often than
+//     `mse_candidates` times.
 //   dynamic: kQ4_1 or kQ8_0.   fp16: kF16.
 // kBadInput naming tensor and row: a number that is NaN or infinite, or too
 // large for fp16. kUnsupported naming the tensor: blocks (32 for dynamic
