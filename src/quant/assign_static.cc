@@ -41,15 +41,18 @@ ir::Encoding Half() { return {.dtype = DType::kF16}; }
 }  // namespace
 
 Result<Range> RangeTable::Find(const std::string& name) {
-  const auto found =
-      ranges_ == nullptr ? Ranges::const_iterator() : ranges_->find(name);
-  if (ranges_ == nullptr || found == ranges_->end()) {
+  const ValueRange* found = nullptr;
+  if (ranges_ != nullptr) {
+    const auto at = ranges_->find(name);
+    if (at != ranges_->end()) found = &at->second;
+  }
+  if (found == nullptr) {
     return Error{ErrorCode::kBadInput,
                  fmt::format("value {}: no range was observed; calibrate with "
                              "at least one token",
                              Quoted(name))};
   }
-  const Range range = found->second.range;
+  const Range range = found->range;
   if (!std::isfinite(range.min) || !std::isfinite(range.max) ||
       range.min > range.max) {
     return Error{ErrorCode::kBadInput,
@@ -57,7 +60,7 @@ Result<Range> RangeTable::Find(const std::string& name) {
                              "{}; check the checkpoint's weights",
                              Quoted(name), range.min, range.max)};
   }
-  WarnOf(name, found->second);
+  WarnOf(name, *found);
   return range;
 }
 
