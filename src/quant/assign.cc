@@ -1,5 +1,7 @@
 #include "quant/assign.h"
 
+#include <fmt/format.h>
+
 #include <set>
 #include <utility>
 
@@ -32,6 +34,17 @@ bool IsQuantized(const LayerSettings& settings) {
   return settings.scheme->activations != ActivationKind::kFloat32;
 }
 
+// True when the dynamic schemes can round this weight: whole blocks of inputs.
+bool HasWholeBlocks(const ir::Constant& weight) {
+  return ir::RowElems(weight) % GetDTypeInfo(DType::kQ8_0).block_elems == 0;
+}
+
+// What Assign encodes of the weight of `layer`.
+bool TakesEncoding(const ir::Constant& weight, const LayerSettings& settings) {
+  const bool dynamic = settings.scheme->activations == ActivationKind::kDynamic;
+  return IsQuantized(settings) && (!dynamic || HasWholeBlocks(weight));
+}
+
 // Registers the constants that some reader wants as stored; returns how many
 // weights are to be encoded.
 int64_t FindPlainConstants(const ir::Module& module,
@@ -44,7 +57,8 @@ int64_t FindPlainConstants(const ir::Module& module,
       const ir::ConstantId id = graph[node.inputs[1]].constant;
       if (!id.valid()) continue;
       std::string layer = LayerOf(module, graph, node);
-      if (node.op == ir::OpKind::kEmbedding || !IsQuantized(recipe.For(layer)))
+      if (node.op == ir::OpKind::kEmbedding ||
+          !TakesEncoding(module.constants[id], recipe.For(layer)))
         encoder.KeepPlain(id);
       else
         weights.insert({id, std::move(layer)});
@@ -61,6 +75,13 @@ Status EncodeDynamicWeights(ir::Module& module, ir::Graph& graph,
     const LayerSettings& settings = shared.options.recipe->For(layer);
     const ir::ConstantId weight = graph[node.inputs[1]].constant;
     if (!IsQuantized(settings) || !weight.valid()) continue;
+    if (!HasWholeBlocks(module.constants[weight])) {
+      shared.constants.WarnOnce(fmt::format(
+          "{}: its {} input channels are no whole number of blocks of 32; the "
+          "layer stays as stored",
+          layer, ir::RowElems(module.constants[weight])));
+      continue;
+    }
     HX_ASSIGN_OR_RETURN(const ir::ConstantId encoded,
                         shared.constants.Weight(weight, layer, settings));
     node.inputs[1] = graph.AddConstant(encoded, module.constants[encoded]);

@@ -21,7 +21,8 @@
 // fp16: kF16 throughout.
 //
 // Dynamic schemes, on the graph of pipeline "cpu" or before it: only the
-// weights of linears get encodings.
+// weights of linears get encodings, and those whose input channels are no whole
+// number of blocks of 32 stay as stored, with a warning.
 #pragma once
 
 #include <map>

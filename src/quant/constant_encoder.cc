@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/quote.h"
 #include "quant/weight_encoding.h"
 
@@ -22,6 +24,11 @@ ir::ConstantId ConstantEncoder::Place(ir::ConstantId id, ir::Encoding encoding,
   const ir::ConstantId added = constants_.Add(std::move(copy));
   copies_[id].push_back(added);
   return added;
+}
+
+void ConstantEncoder::WarnOnce(std::string warning) {
+  if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end())
+    warnings_.push_back(std::move(warning));
 }
 
 Result<ir::ConstantId> ConstantEncoder::Weight(ir::ConstantId id,

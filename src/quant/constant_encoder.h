@@ -24,6 +24,9 @@ class ConstantEncoder {
                   std::vector<std::string>& warnings)
       : constants_(constants), progress_(progress), warnings_(warnings) {}
 
+  // Adds a warning, unless it was given before (by another graph).
+  void WarnOnce(std::string warning);
+
   // Some reader wants this constant as it is stored.
   void KeepPlain(ir::ConstantId id) { plain_.insert(id); }
 

@@ -27,7 +27,6 @@ class StatsObserver : public Observer {
                             std::max(extremes_.max, stats.extremes.max)};
     AddFinite(batch, stats);
     count_ += stats.finite;
-    square_sum_ += stats.square_sum;
   }
 
   Result<Observation> Finish(std::string_view name) const override {
@@ -49,7 +48,6 @@ class StatsObserver : public Observer {
     seen.extremes = extremes_;
     seen.count = count_;
     seen.clipped = FractionOutside(seen.range);
-    seen.mean_square = square_sum_ / static_cast<double>(count_);
     return seen;
   }
 
@@ -72,7 +70,6 @@ class StatsObserver : public Observer {
   uint64_t count_ = 0;
   uint64_t nonfinite_ = 0;
   Range extremes_;
-  double square_sum_ = 0;
 };
 
 class MinMaxObserver final : public StatsObserver {

@@ -16,11 +16,10 @@ namespace hexllm::quant {
 
 // What was seen of one value.
 struct Observation {
-  Range range;             // as the observer's kind chooses it
-  Range extremes;          // the least and greatest number
-  uint64_t count = 0;      // of numbers
-  double clipped = 0;      // share of numbers outside of `range`, 0 to 1
-  double mean_square = 0;  // for EstimatedSqnrDb
+  Range range;         // as the observer's kind chooses it
+  Range extremes;      // the least and greatest number
+  uint64_t count = 0;  // of numbers
+  double clipped = 0;  // share of numbers outside of `range`, 0 to 1
 };
 
 // Not thread-safe. Does not allocate after the first batch, but for the

@@ -83,11 +83,4 @@ Range RangeOf(const ir::Encoding& encoding) {
           ir::DecodeOne(encoding, codes.most)};
 }
 
-double EstimatedSqnrDb(Range range, double mean_square, int bits) {
-  if (mean_square <= 0) return std::numeric_limits<double>::infinity();
-  const auto scale =
-      static_cast<double>(ActivationScale(range, {.bits = bits}));
-  return 10 * std::log10(mean_square * 12 / (scale * scale));
-}
-
 }  // namespace hexllm::quant

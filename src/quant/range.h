@@ -48,10 +48,4 @@ ir::Encoding ProbabilityEncoding(int bits);
 // with codes stand for.
 Range RangeOf(const ir::Encoding& encoding);
 
-// What rounding to ActivationEncoding(range, bits, false) costs, before it is
-// done: 10 log10(mean square / (scale^2 / 12)) dB, the noise of errors spread
-// evenly over a step. Infinite for a mean square of 0. Nothing is said about
-// what the range clips.
-double EstimatedSqnrDb(Range range, double mean_square, int bits);
-
 }  // namespace hexllm::quant

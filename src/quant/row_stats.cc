@@ -22,7 +22,6 @@ RowStats StatsOfAny(std::span<const float> values) {
     if (!std::isfinite(value)) continue;
     ++stats.finite;
     extremes = {std::min(extremes.min, value), std::max(extremes.max, value)};
-    stats.square_sum += static_cast<double>(value) * static_cast<double>(value);
   }
   if (stats.finite > 0) stats.extremes = extremes;
   return stats;
@@ -35,15 +34,10 @@ RowStats StatsOfUsual(std::span<const float> values) {
   if (whole == 0) return stats;
   Float4 min = Load4(values.data());
   Float4 max = min;
-  for (size_t at = 0; at < whole; at += kRun) {
-    Float4 squares{};
-    for (size_t i = at; i < std::min(at + kRun, whole); i += kLanes) {
-      const Float4 x = Load4(values.data() + i);
-      min = Min4(x, min);
-      max = Max4(x, max);
-      squares += x * x;
-    }
-    stats.square_sum += static_cast<double>(Sum4(squares));
+  for (size_t i = 0; i < whole; i += kLanes) {
+    const Float4 x = Load4(values.data() + i);
+    min = Min4(x, min);
+    max = Max4(x, max);
   }
   const Range rest = stats.finite > 0 ? stats.extremes : Range{min[0], max[0]};
   stats.extremes = {std::min({min[0], min[1], min[2], min[3], rest.min}),

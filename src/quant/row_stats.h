@@ -15,9 +15,8 @@ float Magnitude(std::span<const float> values);
 float FiniteMagnitude(std::span<const float> values);
 
 struct RowStats {
-  uint64_t finite = 0;    // how many
-  Range extremes = {};    // of the finite ones; [0, 0] when there is none
-  double square_sum = 0;  // of the finite ones
+  uint64_t finite = 0;  // how many
+  Range extremes = {};  // of the finite ones; [0, 0] when there is none
 };
 RowStats StatsOf(std::span<const float> values);
 

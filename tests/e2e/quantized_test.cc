@@ -197,7 +197,7 @@ std::string SpoiltModel(const TempDir& dir, float value) {
 }
 
 TEST(QuantizedErrors, NanWeightsNameTheTensor) {
-  for (const char* recipe : {"16a4w", "cpu-w8a8"}) {
+  for (const char* recipe : {"16a4w", "8a8w"}) {
     const TempDir dir;
     CompileOptions options = AllLogits(4, 16);
     options.recipe = recipe;
