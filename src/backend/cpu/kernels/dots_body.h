@@ -150,7 +150,8 @@ HX_INLINE void AddBlock(const Panels& panels, const uint8_t* codes,
     for (int v = 0; v < kVecs; ++v) {
       const uint8_t* at =
           codes + VecOffset<D>(panels, v, kPackedGroup) + line * kLineBytes;
-      __builtin_prefetch(at + kAskAhead);
+      // To L2, which can wait for more lines at a time than L1.
+      __builtin_prefetch(at + kAskAhead, 0, 2);
       const auto w = Codes::Read(at);
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) Codes::Add(sum[r][v], w, x[r], line);
