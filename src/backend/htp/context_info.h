@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/htp/dynamic_library.h"
 #include "backend/htp/qnn_abi.h"
 #include "backend/htp/qnn_tensor.h"
 #include "base/bytes.h"
@@ -41,7 +42,6 @@ class QnnSystemLibrary {
       const std::string& folder);
   QnnSystemLibrary(const QnnSystemLibrary&) = delete;
   QnnSystemLibrary& operator=(const QnnSystemLibrary&) = delete;
-  ~QnnSystemLibrary();
 
   // kBadInput when `binary` is no context binary, or is damaged.
   Result<ContextInfo> Read(ByteSpan binary) const;
@@ -49,7 +49,7 @@ class QnnSystemLibrary {
  private:
   QnnSystemLibrary() = default;
 
-  void* handle_ = nullptr;
+  DynamicLibrary library_;
   abi::SystemFunctions api_ = {};
 };
 

@@ -238,18 +238,18 @@ HX_ABI_SIZE(OperationName, 24);
 // Backend, context, graph and device configurations have the same form; we use
 // the option 0 of each, a pointer to one of the HTP's own structs below.
 struct Config {
-  uint32_t option;  // 0: custom
-  const void* custom;
+  uint32_t option = 0;  // custom
+  const void* custom = nullptr;
 };
 HX_ABI_SIZE(Config, 16);
 
 // The HTP's device option. The value stands behind the option (SDK 2.43) or
 // four bytes later (2.51): writing it twice serves both.
 struct HtpDeviceConfig {
-  uint32_t option;  // 0: SoC
-  uint32_t soc;
-  uint32_t soc_again;
-  uint32_t reserved[5];
+  uint32_t option = 0;  // SoC
+  uint32_t soc = 0;
+  uint32_t soc_again = 0;
+  uint32_t reserved[5] = {};
 };
 HX_ABI_SIZE(HtpDeviceConfig, 32);
 

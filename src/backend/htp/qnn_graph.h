@@ -101,6 +101,8 @@ class QnnGraph {
   GraphInfo Info() const;
 
  private:
+  class NodeBuilder;
+
   QnnGraph(std::shared_ptr<QnnContext> context, std::string name)
       : context_(std::move(context)), name_(std::move(name)) {}
   Status Open(const GraphOptions& options);
@@ -114,6 +116,7 @@ class QnnGraph {
   std::vector<std::unique_ptr<TensorRecord>> tensors_;
   std::set<std::string, std::less<>> names_;
   uint32_t node_count_ = 0;
+  bool finalized_ = false;
 };
 
 }  // namespace hexllm::htp

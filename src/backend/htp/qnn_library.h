@@ -8,13 +8,26 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "backend/htp/dynamic_library.h"
 #include "backend/htp/qnn_abi.h"
 #include "base/status.h"
 
 namespace hexllm::htp {
+
+// The versions of QNN's core API that we can use: this major, from this minor
+// on (functions are only ever added), and the latest that was tested.
+inline constexpr uint32_t kCoreMajor = 2;
+inline constexpr uint32_t kOldestCoreMinor = 32;
+inline constexpr uint32_t kTestedCoreMinor = 40;
+
+// The HTP provider that we can use. kEnvironment when no provider is for the
+// HTP, kUnsupported, naming both versions, when none has a usable version.
+Result<const abi::Provider*> ChooseProvider(
+    std::span<const abi::Provider* const> providers);
 
 class QnnLibrary {
  public:
@@ -26,7 +39,6 @@ class QnnLibrary {
 
   QnnLibrary(const QnnLibrary&) = delete;
   QnnLibrary& operator=(const QnnLibrary&) = delete;
-  ~QnnLibrary();
 
   // Every function that abi::Functions names is there (checked by Open).
   const abi::Functions& api() const { return api_; }
@@ -35,20 +47,24 @@ class QnnLibrary {
   const std::string& folder() const { return folder_; }
   // "v2.51.0.260929": for artifacts and reports.
   const std::string& build_id() const { return build_id_; }
+  // A warning for the user when the library is newer than what was tested, or
+  // nothing.
+  std::string VersionNote() const;
 
   // "QNN error 3110 from backendValidateOpConfig (op validation failed)": the
   // one form in which the library's numbers are shown.
   std::string ErrorText(std::string_view call, uint64_t code) const;
-  // Ok for 0, else an Error of `code` with ErrorText and, when the library
-  // logged any since the last call, its first error lines.
+  // Ok for 0, else an Error of `code` with ErrorText and the first error lines
+  // that the library logged since the last Check, if any.
   Status Check(std::string_view call, uint64_t result,
                ErrorCode code = ErrorCode::kEnvironment) const;
 
  private:
   QnnLibrary() = default;
   Status Resolve();
+  Status CheckFunctions() const;
 
-  void* handle_ = nullptr;
+  DynamicLibrary library_;
   std::string folder_;
   abi::Functions api_ = {};
   abi::Version core_ = {};

@@ -1,0 +1,96 @@
+#include "backend/htp/dynamic_library.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "base/quote.h"
+
+namespace hexllm::htp {
+namespace {
+
+// Leads file descriptor 1 to /dev/null while it lives.
+class SilentStdout {
+ public:
+  SilentStdout() {
+    flockfile(stdout);
+    std::fflush(stdout);
+    // Fails when there is no stdout; then there is none afterwards either.
+    saved_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null < 0) return;
+    if (null != STDOUT_FILENO) {
+      dup2(null, STDOUT_FILENO);
+      close(null);
+    }
+  }
+  SilentStdout(const SilentStdout&) = delete;
+  SilentStdout& operator=(const SilentStdout&) = delete;
+  ~SilentStdout() {
+    std::fflush(stdout);
+    if (saved_ < 0) {
+      close(STDOUT_FILENO);
+    } else {
+      dup2(saved_, STDOUT_FILENO);
+      close(saved_);
+    }
+    funlockfile(stdout);
+  }
+
+ private:
+  int saved_ = -1;
+};
+
+}  // namespace
+
+Result<DynamicLibrary> DynamicLibrary::Load(const std::string& folder,
+                                            const std::string& name) {
+  DynamicLibrary library;
+  library.path_ = (std::filesystem::path(folder) / name).string();
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(library.path_, code)) {
+    return Error{ErrorCode::kEnvironment,
+                 fmt::format("{}: not found; get the QNN libraries with "
+                             "scripts/setup-qnn, or name the folder of an "
+                             "installed QAIRT SDK that holds {}",
+                             Printable(library.path_), name)};
+  }
+  {
+    const SilentStdout silent;
+    library.handle_ = dlopen(library.path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  if (library.handle_ == nullptr) {
+    const char* why = dlerror();
+    return Error{ErrorCode::kEnvironment,
+                 fmt::format("{}: cannot be loaded: {}; is it for this "
+                             "processor and are its libraries beside it?",
+                             Printable(library.path_),
+                             Printable(why == nullptr ? "" : why))};
+  }
+  return library;
+}
+
+DynamicLibrary::DynamicLibrary(DynamicLibrary&& other) noexcept
+    : handle_(std::exchange(other.handle_, nullptr)),
+      path_(std::move(other.path_)) {}
+
+DynamicLibrary& DynamicLibrary::operator=(DynamicLibrary&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+DynamicLibrary::~DynamicLibrary() {
+  if (handle_ != nullptr) dlclose(handle_);
+}
+
+void* DynamicLibrary::Find(const char* symbol) const {
+  return dlsym(handle_, symbol);
+}
+
+}  // namespace hexllm::htp

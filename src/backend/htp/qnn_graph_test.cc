@@ -1,0 +1,193 @@
+#include "backend/htp/qnn_graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "backend/htp/qnn_executable.h"
+#include "backend/htp/qnn_testing.h"
+
+namespace hexllm::htp {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int64_t kRows = 4;
+constexpr int64_t kIn = 64;
+constexpr int64_t kOut = 96;
+constexpr float kXScale = 4.0F / 32767;
+constexpr float kYScale = 8.0F / 32767;
+constexpr int32_t kZero = 32768;
+
+// y = x w + b as a Conv2d of 1x1: random codes, and the exact result.
+struct Linear {
+  int32_t bits = 8;
+  int32_t block = 0;  // LPBQ when > 0
+  std::vector<uint16_t> x = std::vector<uint16_t>(kRows * kIn);
+  std::vector<int8_t> w = std::vector<int8_t>(kIn * kOut);  // [K,N]
+  std::vector<int32_t> bias = std::vector<int32_t>(kOut);
+  TensorEncoding weights;
+
+  Linear(int32_t code_bits, int32_t block_size)
+      : bits(code_bits), block(block_size) {
+    std::mt19937 random(7);
+    std::normal_distribution<float> x_code(kZero, 8192);  // values of 1
+    const int most = (1 << (bits - 1)) - 1;
+    std::uniform_int_distribution<int> w_code(-most, most);
+    std::uniform_int_distribution<int> bias_code(-4000, 4000);
+    std::uniform_real_distribution<float> scale(0.5F, 1.0F);
+    std::uniform_int_distribution<int> factor(1, 16);
+    for (auto& code : x) {
+      code = static_cast<uint16_t>(std::clamp(x_code(random), 0.0F, 65535.0F));
+    }
+    for (auto& code : w) code = static_cast<int8_t>(w_code(random));
+    for (auto& code : bias) code = bias_code(random) * (bits == 4 ? 1 : 16);
+    weights.bits = bits == 8 ? 0 : 4;
+    weights.axis = 3;
+    for (int64_t n = 0; n < kOut; ++n) {
+      weights.scales.push_back(scale(random) / static_cast<float>(most) / 8 /
+                               (block > 0 ? 16 : 1));
+    }
+    for (int64_t i = 0; block > 0 && i < kOut * kIn / block; ++i)
+      weights.block_scales.push_back(static_cast<uint8_t>(factor(random)));
+  }
+
+  // The code of y[row, n].
+  double Exact(int64_t row, int64_t n) const {
+    int64_t sum = bias[static_cast<size_t>(n)];
+    for (int64_t k = 0; k < kIn; ++k) {
+      const int64_t f = block == 0 ? 1
+                                   : weights.block_scales[static_cast<size_t>(
+                                         n * (kIn / block) + k / block)];
+      sum += f * (x[static_cast<size_t>(row * kIn + k)] - kZero) *
+             w[static_cast<size_t>(k * kOut + n)];
+    }
+    const double value = static_cast<double>(sum) * kXScale *
+                         weights.scales[static_cast<size_t>(n)];
+    return std::clamp(std::rint(value / kYScale) + kZero, 0.0, 65535.0);
+  }
+};
+
+TensorSpec Activation(std::string name, TensorUse use, Shape shape,
+                      float scale) {
+  return {
+      .name = std::move(name),
+      .use = use,
+      .dtype = DType::kU16,
+      .shape = std::move(shape),
+      .encoding = TensorEncoding{.scales = {scale}, .zero_points = {kZero}}};
+}
+
+std::vector<NodeParam> ConvParams() {
+  return {{"stride", ArrayParam<uint32_t>{{2}, {1, 1}}},
+          {"pad_amount", ArrayParam<uint32_t>{{2, 2}, {0, 0, 0, 0}}}};
+}
+
+// Adds the tensors and the node of `linear` to `graph`. What was handed over is
+// overwritten afterwards: the library must have copied it.
+void AddLinear(QnnGraph& graph, const Linear& linear) {
+  const auto x = graph.AddTensor(
+      Activation("x", TensorUse::kInput, {1, 1, kRows, kIn}, kXScale));
+  const auto y = graph.AddTensor(
+      Activation("y", TensorUse::kOutput, {1, 1, kRows, kOut}, kYScale));
+  ASSERT_TRUE(x.ok() && y.ok());
+  std::vector<int8_t> codes = linear.w;
+  const auto w = graph.AddStatic({.name = "w",
+                                  .use = TensorUse::kStatic,
+                                  .dtype = DType::kI8,
+                                  .shape = {1, 1, kIn, kOut},
+                                  .encoding = linear.weights},
+                                 std::as_bytes(std::span(codes)));
+  ASSERT_TRUE(w.ok()) << w.error().message;
+  std::ranges::fill(codes, int8_t{3});
+  std::vector<int32_t> bias_codes = linear.bias;
+  const auto bias = graph.AddStatic({.name = "b",
+                                     .use = TensorUse::kStatic,
+                                     .dtype = DType::kI32,
+                                     .shape = {kOut},
+                                     .encoding = TensorEncoding{}},
+                                    std::as_bytes(std::span(bias_codes)));
+  ASSERT_TRUE(bias.ok()) << bias.error().message;
+  std::ranges::fill(bias_codes, 77);
+  const Status added = graph.AddNode({.name = "linear",
+                                      .op = "Conv2d",
+                                      .inputs = {*x, *w, *bias},
+                                      .outputs = {*y},
+                                      .params = ConvParams()});
+  ASSERT_TRUE(added.ok()) << added.error().message;
+}
+
+// The largest difference to exact arithmetic, in codes.
+double WorstOf(std::shared_ptr<const QnnContext> context, const GraphInfo& info,
+               const Linear& linear) {
+  auto graph = QnnExecutable::Retrieve(std::move(context), info);
+  EXPECT_TRUE(graph.ok()) << graph.error().message;
+  std::vector<uint16_t> x = linear.x;
+  std::vector<uint16_t> y(kRows * kOut);
+  EXPECT_TRUE(
+      (*graph)->BindInput(0, std::as_writable_bytes(std::span(x))).ok());
+  EXPECT_TRUE(
+      (*graph)->BindOutput(0, std::as_writable_bytes(std::span(y))).ok());
+  const Status done = (*graph)->Execute();
+  EXPECT_TRUE(done.ok()) << done.error().message;
+  double worst = 0;
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t n = 0; n < kOut; ++n) {
+      const double code = y[static_cast<size_t>(row * kOut + n)];
+      worst = std::max(worst, std::abs(code - linear.Exact(row, n)));
+    }
+  }
+  return worst;
+}
+
+class QnnGraphTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto folder = FindQnnForTests();
+    if (!folder) GTEST_SKIP() << kNoQnn;
+    session_ = OpenSessionForTests(*folder, "SM8750");
+    ASSERT_NE(session_, nullptr);
+  }
+  std::shared_ptr<QnnContext> MakeContext() {
+    return QnnContext::Create(session_, WeightSharing::kOff).value();
+  }
+  std::shared_ptr<const QnnSession> session_;
+};
+
+class QnnLinearTest
+    : public QnnGraphTest,
+      public ::testing::WithParamInterface<std::pair<int32_t, int32_t>> {};
+
+// Compiles, runs; serializes, loads, runs again.
+TEST_P(QnnLinearTest, CompilesSerializesLoadsAndRuns) {
+  const Linear linear(GetParam().first, GetParam().second);
+  auto context = MakeContext();
+  auto graph = QnnGraph::Create(context, "linear", {});
+  ASSERT_TRUE(graph.ok()) << graph.error().message;
+  ASSERT_NO_FATAL_FAILURE(AddLinear(**graph, linear));
+  const Status finalized = (*graph)->Finalize();
+  ASSERT_TRUE(finalized.ok()) << finalized.error().message;
+  const GraphInfo info = (*graph)->Info();
+  const double compiled = WorstOf(context, info, linear);
+  RecordProperty("max_lsb", std::to_string(compiled));
+  EXPECT_LE(compiled, 4) << linear.bits << " bits";
+  auto binary = context->Serialize();
+  ASSERT_TRUE(binary.ok()) << binary.error().message;
+  graph->reset();
+  context.reset();
+  auto loaded = QnnContext::FromBinary(session_, *binary);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  std::ranges::fill(*binary, std::byte{0x5A});
+  EXPECT_EQ(WorstOf(*loaded, info, linear), compiled);
+}
+
+INSTANTIATE_TEST_SUITE_P(Widths, QnnLinearTest,
+                         ::testing::Values(std::pair(8, 0), std::pair(4, 0),
+                                           std::pair(4, 32)));
+
+}  // namespace
+}  // namespace hexllm::htp

@@ -1,0 +1,97 @@
+#include "backend/htp/soc_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include "base/near_name.h"
+#include "base/quote.h"
+
+namespace hexllm::htp {
+namespace {
+
+// Numbers of the library (QAIRT 2.51 accepts all of them) and VTCM as
+// ExecuTorch's Qualcomm backend lists them.
+constexpr Soc kSocs[] = {
+    {"QCM6490", 93, 68, 2},  {"QCS9100", 77, 73, 8},  {"SA8255", 52, 73, 8},
+    {"SA8295", 39, 68, 8},   {"SA8797", 72, 81, 16},  {"SAR2230P", 95, 81, 4},
+    {"SM8350", 30, 68, 4},   {"SM8450", 36, 69, 8},   {"SM8475", 42, 69, 8},
+    {"SM8550", 43, 73, 8},   {"SM8650", 57, 75, 8},   {"SM8750", 69, 79, 8},
+    {"SM8845", 97, 81, 8},   {"SM8850", 87, 81, 8},   {"SSG2115P", 46, 73, 2},
+    {"SSG2125P", 58, 73, 2}, {"SW6100", 96, 81, 4},   {"SXR1230P", 45, 73, 2},
+    {"SXR2230P", 53, 69, 8}, {"SXR2330P", 75, 79, 8},
+};
+
+struct Rule {
+  Feature feature;
+  uint32_t since;  // the first generation that can
+  std::string_view what;
+  std::string_view instead;
+};
+constexpr Rule kRules[] = {
+    {Feature::kBlockWeights, 69, "4-bit weights in blocks (LPBQ)",
+     "use a recipe with weights per channel (16a4w or 16a8w)"},
+    {Feature::kWeightSharing, 73, "sharing weights between graphs",
+     "compile one graph, or keep a copy of the weights in each"},
+    {Feature::k16BitKv, 73, "a MatMul of two 16-bit inputs (16-bit KV cache)",
+     "use a recipe with an 8-bit KV cache"},
+    {Feature::k16BitWeights, 73, "16-bit weights",
+     "use a recipe with 8-bit weights"},
+    {Feature::k2BitWeights, 73, "2-bit weights",
+     "use a recipe with 4-bit weights"},
+};
+
+std::string UpperCase(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper)
+    c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return upper;
+}
+
+}  // namespace
+
+std::span<const Soc> AllSocs() { return kSocs; }
+
+Result<Soc> FindSoc(std::string_view name) {
+  const std::string upper = UpperCase(name);
+  std::vector<std::string_view> names;
+  for (const Soc& soc : kSocs) {
+    if (soc.name == upper) return soc;
+    names.push_back(soc.name);
+  }
+  return Error{ErrorCode::kUsage, fmt::format("no SoC {}; {}", Quoted(name),
+                                              SuggestNames(name, names))};
+}
+
+const Soc* FindSocById(uint32_t qnn_id) {
+  const auto found = std::ranges::find(kSocs, qnn_id, &Soc::qnn_id);
+  return found == std::end(kSocs) ? nullptr : &*found;
+}
+
+Status RequireFeature(const Soc& soc, Feature feature) {
+  const auto rule = std::ranges::find(kRules, feature, &Rule::feature);
+  HX_CHECK(rule != std::end(kRules));
+  if (soc.htp >= rule->since) return OkStatus();
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("{} has an HTP v{}, but {} needs v{} or later; {}", soc.name,
+                  soc.htp, rule->what, rule->since, rule->instead)};
+}
+
+Status CheckContextSize(uint64_t weight_bytes, uint32_t shards) {
+  // A context also holds programs, tables and spill buffers: measured 1 to 6 %
+  // of the weights (LPBQ), taken as 1/8.
+  constexpr uint64_t kMaxWeights = kMaxContextBytes / 8 * 7;
+  HX_CHECK(shards > 0);
+  if (weight_bytes / shards < kMaxWeights) return OkStatus();
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("{} bytes of weights in {} context(s): a context "
+                           "can hold about {}; set num_sharding to {}",
+                           weight_bytes, shards, kMaxWeights,
+                           weight_bytes / kMaxWeights + 1)};
+}
+
+}  // namespace hexllm::htp
