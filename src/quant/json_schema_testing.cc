@@ -1,5 +1,7 @@
 #include "quant/json_schema_testing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <regex>
@@ -75,7 +77,8 @@ class Validator {
       if (of_object && !keyword.argument.contains(key)) continue;
       const Json& schema =
           of_object ? keyword.argument.at(key) : keyword.argument;
-      std::string problem = Check(schema, value, place + "/" + key);
+      std::string problem =
+          Check(schema, value, fmt::format("{}/{}", place, key));
       if (!problem.empty()) return problem;
     }
     return {};

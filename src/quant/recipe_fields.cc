@@ -64,8 +64,8 @@ Result<const typename Table::value_type*> ReadRow(const Json& json,
                                     SuggestNames(name, names))};
 }
 
-template <typename E, size_t N>
-Result<E> ReadEnum(const Json& json, const EnumName<E> (&table)[N],
+template <typename E, size_t kCount>
+Result<E> ReadEnum(const Json& json, const EnumName<E> (&table)[kCount],
                    std::string_view what) {
   HX_ASSIGN_OR_RETURN(const auto* row,
                       ReadRow(json, std::span<const EnumName<E>>(table), what,
@@ -73,8 +73,8 @@ Result<E> ReadEnum(const Json& json, const EnumName<E> (&table)[N],
   return row->value;
 }
 
-template <typename E, size_t N>
-Json WriteEnum(E value, const EnumName<E> (&table)[N]) {
+template <typename E, size_t kCount>
+Json WriteEnum(E value, const EnumName<E> (&table)[kCount]) {
   const auto* row = std::ranges::find(table, value, &EnumName<E>::value);
   HX_CHECK(row != std::end(table));
   return row->name;

@@ -8,8 +8,11 @@
 #include "quant/recipe.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace hexllm;
-  using namespace hexllm::quant;
+  using hexllm::ParseJson;
+  using hexllm::quant::LayerId;
+  using hexllm::quant::ParseRecipe;
+  using hexllm::quant::RecipeToJson;
+  using hexllm::quant::ResolveRecipe;
   const auto json = ParseJson({reinterpret_cast<const char*>(data), size});
   if (!json.ok()) return 0;
   const auto recipe = ParseRecipe(*json, "input");

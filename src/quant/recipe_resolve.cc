@@ -104,8 +104,8 @@ class Resolver {
     return name_matches;
   }
 
-  void NoteChange(const ChangeKey& key, Change change) {
-    const auto [at, fresh] = changes_.try_emplace(key, std::move(change));
+  void NoteChange(const ChangeKey& key, const Change& change) {
+    const auto [at, fresh] = changes_.try_emplace(key, change);
     if (!fresh) ++at->second.count;
   }
 

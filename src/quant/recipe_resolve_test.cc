@@ -1,4 +1,5 @@
 // Rules applied to layers.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,10 +29,11 @@ Recipe WithRules(const std::string& rules) {
 // Two layers of four linears, and a head.
 std::vector<LayerId> Layers() {
   std::vector<LayerId> layers;
-  for (const std::string layer : {"0", "1"}) {
-    for (const std::string part : {"self_attn.q_proj", "self_attn.v_proj",
-                                   "mlp.up_proj", "mlp.down_proj"})
-      layers.push_back({"model.layers." + layer + "." + part, "linear"});
+  for (const int layer : {0, 1}) {
+    for (const char* part : {"self_attn.q_proj", "self_attn.v_proj",
+                             "mlp.up_proj", "mlp.down_proj"})
+      layers.push_back(
+          {fmt::format("model.layers.{}.{}", layer, part), "linear"});
   }
   layers.push_back({"lm_head", "linear"});
   return layers;

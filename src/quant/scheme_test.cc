@@ -10,7 +10,7 @@ namespace {
 
 struct Row {
   Scheme scheme;
-  SchemeFamily family;
+  SchemeFamily family = SchemeFamily::kPlain;
 };
 
 // What each name means, said a second time on purpose: names are in artifacts.
