@@ -7,6 +7,7 @@
 #include <new>
 
 #include "backend/cpu/engine.h"
+#include "tests/support/random_encoded_graph.h"
 #include "tests/support/run_graph.h"
 #include "tests/support/tiny_decoder.h"
 
@@ -41,21 +42,36 @@ void* Allocate(size_t bytes) {
 namespace hexllm::cpu {
 namespace {
 
+void ExpectNoAllocations(const ir::Module& module) {
+  const auto artifact = testing::LowerForTest(module);
+  ASSERT_TRUE(artifact.ok());
+  auto engine = CreateEngine({.threads = 2, .grain_work = 1});
+  ASSERT_TRUE(engine.ok());
+  auto bound = testing::BoundGraph::Load(**engine, *artifact, 0);
+  ASSERT_TRUE(bound.ok());
+  const int64_t before = allocations.load();
+  ASSERT_GT(before, 0) << "allocations are not counted";
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(bound->graph().Execute({}).ok());
+  }
+  EXPECT_EQ(allocations.load(), before);
+}
+
 TEST(EngineAllocations, ExecuteMakesNone) {
   for (const int64_t step : {1, 8}) {
-    const auto artifact = testing::LowerForTest(
-        testing::MakeTinyDecoder(step, /*context_tokens=*/16));
-    ASSERT_TRUE(artifact.ok());
-    auto engine = CreateEngine({.threads = 2, .grain_work = 1});
-    ASSERT_TRUE(engine.ok());
-    auto bound = testing::BoundGraph::Load(**engine, *artifact, 0);
-    ASSERT_TRUE(bound.ok());
-    const int64_t before = allocations.load();
-    ASSERT_GT(before, 0) << "allocations are not counted";
-    for (int i = 0; i < 3; ++i) {
-      ASSERT_TRUE(bound->graph().Execute({}).ok());
-    }
-    EXPECT_EQ(allocations.load(), before) << "T = " << step;
+    SCOPED_TRACE("T = " + std::to_string(step));
+    ExpectNoAllocations(testing::MakeTinyDecoder(step, /*context_tokens=*/16));
+  }
+}
+
+TEST(EngineAllocations, NorWithEncodings) {
+  using testing::EncodingStyle;
+  for (const EncodingStyle style :
+       {EncodingStyle::kStatic, EncodingStyle::kHalf,
+        EncodingStyle::kDynamic}) {
+    // Attention, linears of all kinds.
+    ExpectNoAllocations(
+        testing::MakeRandomEncodedGraph(/*seed=*/358, style).module);
   }
 }
 

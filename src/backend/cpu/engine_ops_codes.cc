@@ -1,7 +1,7 @@
 // Ops that round to codes, and the matmul of codes.
 #include <array>
 #include <cstring>
-#include <limits>
+#include <numeric>
 
 #include "backend/cpu/engine_split.h"
 #include "backend/cpu/kernels/packed.h"
@@ -34,25 +34,66 @@ int32_t CodeOf(float x, const Grid& grid, float inverse) {
 
 // --- Graph inputs and outputs ---
 
-template <typename Code>
-void DecodeCodes(const Step& step, int64_t at, int64_t n) {
-  const auto* codes = reinterpret_cast<const Code*>(step.at[0]) + at;
-  float* out = step.Out() + at;
-  const Grid grid = step.grid;
-  for (int64_t i = 0; i < n; ++i) {
-    out[i] =
-        static_cast<float>(int32_t{codes[i]} - grid.zero_point) * grid.scale;
+// Calls f(offset, count) for chunks of 0 .. n - 1; only the last one may be
+// shorter than kChunk.
+template <typename F>
+void ForEachChunk(int64_t n, F&& f) {
+  for (int64_t at = 0; at < n; at += kChunk) f(at, std::min(kChunk, n - at));
+}
+
+template <typename T>
+using Chunk = std::array<T, static_cast<size_t>(kChunk)>;
+
+template <typename T>
+Chunk<T> LoadChunk(const T* from, int64_t count) {
+  Chunk<T> chunk = {};
+  if (count == kChunk) {  // a copy of fixed size is two instructions
+    std::memcpy(chunk.data(), from, sizeof(chunk));
+  } else {
+    std::memcpy(chunk.data(), from, static_cast<size_t>(count) * sizeof(T));
+  }
+  return chunk;
+}
+
+template <typename T>
+void StoreChunk(const Chunk<T>& chunk, int64_t count, T* to) {
+  if (count == kChunk) {
+    std::memcpy(to, chunk.data(), sizeof(chunk));
+  } else {
+    std::memcpy(to, chunk.data(), static_cast<size_t>(count) * sizeof(T));
   }
 }
 
 template <typename Code>
+void DecodeCodes(const Step& step, int64_t at, int64_t n) {
+  const auto* codes = reinterpret_cast<const Code*>(step.at[0]) + at;
+  float* const out = step.Out() + at;
+  const Grid grid = step.grid;
+  ForEachChunk(n, [&](int64_t i, int64_t count) {
+    const Chunk<Code> chunk = LoadChunk(codes + i, count);
+    Chunk<float> values;
+    for (size_t j = 0; j < chunk.size(); ++j) {
+      values[j] =
+          static_cast<float>(int32_t{chunk[j]} - grid.zero_point) * grid.scale;
+    }
+    StoreChunk(values, count, out + i);
+  });
+}
+
+template <typename Code>
 void EncodeCodes(const Step& step, int64_t at, int64_t n) {
-  const float* x = step.In(0) + at;
+  const float* const x = step.In(0) + at;
   auto* codes = reinterpret_cast<Code*>(step.at[kOutSlot]) + at;
-  const float inverse = 1.0f / step.grid.scale;
-  for (int64_t i = 0; i < n; ++i) {
-    codes[i] = static_cast<Code>(CodeOf(x[i], step.grid, inverse));
-  }
+  const Grid grid = step.grid;
+  const float inverse = 1.0f / grid.scale;
+  ForEachChunk(n, [&](int64_t i, int64_t count) {
+    const Chunk<float> values = LoadChunk(x + i, count);
+    Chunk<Code> chunk;
+    for (size_t j = 0; j < chunk.size(); ++j) {
+      chunk[j] = static_cast<Code>(CodeOf(values[j], grid, inverse));
+    }
+    StoreChunk(chunk, count, codes + i);
+  });
 }
 
 void DecodeHalves(const Step& step, int64_t at, int64_t n) {
@@ -99,50 +140,47 @@ CodecFn EncoderOf(DType dtype) {
 
 // --- Code planes ---
 
-// kChunk numbers to one or two planes; returns the sum of their codes.
-int32_t WriteChunk(const float* x, const Step& step, int8_t* high,
-                   int8_t* low) {
-  const float inverse = 1.0f / step.grid.scale;
-  const Grid grid = step.grid;
-  std::array<int32_t, kChunk> codes;
-  for (int64_t i = 0; i < kChunk; ++i) {
-    codes[static_cast<size_t>(i)] = CodeOf(x[i], grid, inverse);
+// Where the planes of a chunk of codes go; `high` is null for one plane.
+struct PlaneChunk {
+  int8_t* high;
+  int8_t* low;
+};
+
+// Writes the planes of a chunk of numbers; returns the sum of its `count` first
+// codes.
+int64_t WriteChunk(const Chunk<float>& x, int64_t count, const Grid& grid,
+                   const PlaneChunk& out) {
+  const float inverse = 1.0f / grid.scale;
+  Chunk<int32_t> codes;
+  for (size_t i = 0; i < codes.size(); ++i) {
+    codes[i] = CodeOf(x[i], grid, inverse);
   }
-  int32_t sum = 0;
-  for (const int32_t code : codes) sum += code;
-  for (size_t i = 0; i < kChunk; ++i) {
-    low[i] = static_cast<int8_t>((codes[i] & 255) - 128);
+  Chunk<int8_t> bytes;
+  for (size_t i = 0; i < codes.size(); ++i) {
+    bytes[i] = static_cast<int8_t>((codes[i] & 255) - 128);
   }
-  if (high == nullptr) return sum;
-  for (size_t i = 0; i < kChunk; ++i) {
-    high[i] = static_cast<int8_t>((codes[i] >> 8) - 128);
+  StoreChunk(bytes, kChunk, out.low);
+  if (out.high != nullptr) {
+    for (size_t i = 0; i < codes.size(); ++i) {
+      bytes[i] = static_cast<int8_t>((codes[i] >> 8) - 128);
+    }
+    StoreChunk(bytes, kChunk, out.high);
   }
-  return sum;
+  return std::accumulate(codes.begin(), codes.begin() + count, int64_t{0});
 }
 
+// Rows of planes are whole blocks of 32 codes: a chunk fits at their end.
 void WritePlanes(const Step& step, const CodePlanes& planes, int64_t row) {
-  const int64_t k = step.inner;
-  const float* x = step.In(0) + row * k;
+  const float* const x = step.In(0) + row * step.inner;
   int8_t* const first = planes.codes + row * planes.stride;
   const bool two = step.planes == 2;
   int64_t sum = 0;
-  int64_t at = 0;
-  for (; at + kChunk <= k; at += kChunk) {
-    sum += WriteChunk(x + at, step, two ? first + at : nullptr,
-                      first + at + (two ? planes.plane : 0));
-  }
-  if (at < k) {
-    // What lies beyond K is ignored; the padded row has room for it.
-    std::array<float, kChunk> tail = {};
-    std::memcpy(tail.data(), x + at,
-                static_cast<size_t>(k - at) * sizeof(float));
-    const float inverse = 1.0f / step.grid.scale;
-    const int32_t zero = CodeOf(0, step.grid, inverse);
-    sum += WriteChunk(tail.data(), step, two ? first + at : nullptr,
-                      first + at + (two ? planes.plane : 0)) -
-           zero * static_cast<int32_t>(kChunk - (k - at));
-  }
-  planes.sums[row] = sum - k * PlaneOffset(step.planes);
+  ForEachChunk(step.inner, [&](int64_t at, int64_t count) {
+    sum += WriteChunk(LoadChunk(x + at, count), count, step.grid,
+                      {.high = two ? first + at : nullptr,
+                       .low = first + at + (two ? planes.plane : 0)});
+  });
+  planes.sums[row] = sum - step.inner * PlaneOffset(step.planes);
 }
 
 // --- The matmul of codes ---
