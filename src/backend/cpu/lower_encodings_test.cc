@@ -257,7 +257,8 @@ TEST(LowerEncodings, InputsAndOutputsHaveTheirForm) {
   g.Output(g.Node(OpKind::kSilu, {g.x},
                   Encoding{.dtype = DType::kI8, .scales = {0.25f}}));
   g.Output(g.Node(OpKind::kSilu, {g.x}, Encoding{.dtype = DType::kF16}));
-  const auto& entry = MustLower(g.module)->manifest().graphs[0];
+  const auto lowered = MustLower(g.module);
+  const artifact::GraphEntry& entry = lowered->manifest().graphs[0];
   EXPECT_EQ(entry.inputs[0].dtype, DType::kU16);
   EXPECT_EQ(entry.inputs[0].encoding,
             (artifact::IoEncoding{.scale = 1e-4f, .zero_point = 30000}));
