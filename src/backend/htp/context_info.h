@@ -20,7 +20,7 @@ namespace hexllm::htp {
 // One graph, with what the HTP says about it.
 struct ContextGraph {
   GraphInfo info;
-  std::optional<uint32_t> vtcm_mb;
+  std::optional<uint32_t> vtcm_bytes;
   std::optional<uint32_t> optimization;
   std::optional<uint64_t> spill_fill_bytes;
 };

@@ -397,10 +397,10 @@ HX_ABI_SIZE(BinaryGraph, 88);
 struct HtpGraphBlob {
   uint32_t version;  // 1
   uint64_t spill_fill_bytes;
-  uint32_t vtcm_mb;
+  uint32_t vtcm_bytes;
   uint32_t optimization;
 };
-HX_ABI_AT(HtpGraphBlob, vtcm_mb, 16);
+HX_ABI_AT(HtpGraphBlob, vtcm_bytes, 16);
 
 // The HTP's blob of a context.
 struct HtpContextBlob {

@@ -125,11 +125,11 @@ class QnnGraph::NodeBuilder {
 
   template <typename T>
   Status Add(const std::string& name, const ArrayParam<T>& array) {
-    TensorSpec spec{
-        .name = fmt::format("{}#{}.{}", node_.name, graph_.node_count_, name),
-        .use = TensorUse::kStatic,
-        .dtype = kArrayType<T>,
-        .shape = {array.shape.begin(), array.shape.end()}};
+    TensorSpec spec{.name = fmt::format("{}#{}.{}", node_.name,
+                                        graph_.tensors_.size(), name),
+                    .use = TensorUse::kStatic,
+                    .dtype = kArrayType<T>,
+                    .shape = {array.shape.begin(), array.shape.end()}};
     const auto data = std::as_bytes(std::span(array.values));
     HX_ASSIGN_OR_RETURN(const TensorId id,
                         graph_.AddStatic(std::move(spec), data));
@@ -250,7 +250,6 @@ Status QnnGraph::AddNode(const NodeSpec& node) {
   HX_RETURN_IF_ERROR(CheckNode(node));
   NodeBuilder builder(*this, node);
   HX_RETURN_IF_ERROR(builder.Build());
-  ++node_count_;
   const QnnLibrary& library = context_->library();
   Status done = library.Check("backendValidateOpConfig",
                               library.api().backend_validate_op_config(
@@ -262,6 +261,7 @@ Status QnnGraph::AddNode(const NodeSpec& node) {
         ErrorCode::kUnsupported);
   }
   if (!done.ok()) return std::move(done).error().With(DescribeNode(node));
+  ++node_count_;
   return OkStatus();
 }
 

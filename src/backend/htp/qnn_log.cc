@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <mutex>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/quote.h"
@@ -14,6 +15,7 @@ constexpr size_t kMaxLines = 4;
 constexpr size_t kMaxLineBytes = 240;
 
 // Logged at error level for every graph that goes well (API 2.40).
+constexpr std::string_view kMarker = "<E> ";  // before every error
 constexpr std::string_view kHarmless = "unexpected GraphHtpSettings option";
 
 struct Lines {
@@ -38,13 +40,17 @@ void CollectLogLine(const char* format, uint32_t /*level*/, uint64_t /*time*/,
     return;
   }
   std::string_view line = text;
+  const size_t marker = line.find(kMarker);
+  if (marker != line.npos) line.remove_prefix(marker + kMarker.size());
   while (!line.empty() && (line.back() == '\n' || line.back() == ' '))
     line.remove_suffix(1);
   if (line.empty() || line.find(kHarmless) != line.npos) return;
+  std::string shown = Printable(line, kMaxLineBytes);
   Lines& collected = Collected();
   const std::lock_guard lock(collected.mutex);
-  if (collected.lines.size() < kMaxLines)
-    collected.lines.push_back(Printable(line, kMaxLineBytes));
+  std::vector<std::string>& lines = collected.lines;
+  if (lines.size() < kMaxLines && (lines.empty() || lines.back() != shown))
+    lines.push_back(std::move(shown));
 }
 
 std::string TakeLogLines() {

@@ -15,8 +15,8 @@ namespace hexllm::htp {
 void CollectLogLine(const char* format, uint32_t level, uint64_t time,
                     va_list arguments);
 
-// The first lines collected since the last call, with "; " between, or nothing.
-// They are gone afterwards.
+// The first lines collected since the last call, each once, with "; " between,
+// or nothing. They are gone afterwards.
 std::string TakeLogLines();
 
 }  // namespace hexllm::htp

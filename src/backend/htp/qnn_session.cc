@@ -96,11 +96,16 @@ Result<std::shared_ptr<QnnContext>> QnnContext::FromBinary(
   const abi::Result result = owner.library().api().context_create_from_binary(
       owner.backend(), owner.device(), nullptr, binary.data(), binary.size(),
       &context->handle_, nullptr);
-  const ErrorCode code = (result & 0xFFFF) == abi::kErrorUnsupported
-                             ? ErrorCode::kUnsupported
-                             : ErrorCode::kBadInput;
-  HX_RETURN_IF_ERROR(
-      owner.library().Check("contextCreateFromBinary", result, code));
+  const bool unsupported = (result & 0xFFFF) == abi::kErrorUnsupported;
+  Status made = owner.library().Check(
+      "contextCreateFromBinary", result,
+      unsupported ? ErrorCode::kUnsupported : ErrorCode::kBadInput);
+  if (!made.ok()) {
+    return std::move(made).error().With(
+        unsupported ? "QNN context binary (with shared weights it loads on a "
+                      "device only)"
+                    : "QNN context binary");
+  }
   return context;
 }
 
