@@ -189,5 +189,100 @@ INSTANTIATE_TEST_SUITE_P(Widths, QnnLinearTest,
                          ::testing::Values(std::pair(8, 0), std::pair(4, 0),
                                            std::pair(4, 32)));
 
+TEST_F(QnnGraphTest, ASharedContextRunsWhereItWasCompiledOnly) {
+  const Linear linear(4, 0);
+  auto context = QnnContext::Create(session_, WeightSharing::kOn).value();
+  GraphInfo info;
+  for (const std::string name : {"one", "two"}) {
+    auto graph = QnnGraph::Create(context, name, {.optimization = 1});
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    ASSERT_NO_FATAL_FAILURE(AddLinear(**graph, linear));
+    ASSERT_TRUE((*graph)->Finalize().ok());
+    info = (*graph)->Info();
+  }
+  EXPECT_LE(WorstOf(context, info, linear), 4);
+  const auto binary = context->Serialize();
+  ASSERT_TRUE(binary.ok()) << binary.error().message;
+  const auto loaded = QnnContext::FromBinary(session_, *binary);
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(loaded.error().message, HasSubstr("shared weights"));
+}
+
+// What validation refuses would compile to garbage, or not at all.
+TEST_F(QnnGraphTest, ARefusedNodeIsNamedInFull) {
+  session_ = OpenSessionForTests(*FindQnnForTests(), "SM8450");
+  auto graph = QnnGraph::Create(MakeContext(), "kv", {});
+  ASSERT_TRUE(graph.ok()) << graph.error().message;
+  const auto a =
+      (*graph)->AddTensor(Activation("a", TensorUse::kInput, {4, 8}, 1));
+  const auto b =
+      (*graph)->AddTensor(Activation("b", TensorUse::kInput, {8, 4}, 1));
+  const auto y =
+      (*graph)->AddTensor(Activation("y", TensorUse::kOutput, {4, 4}, 1));
+  ASSERT_TRUE(a.ok() && b.ok() && y.ok());
+  NodeSpec node{.name = "layer0.scores",
+                .op = "MatMul",
+                .inputs = {*a, *b},
+                .outputs = {*y},
+                .params = {{"transpose_in0", false}, {"transpose_in1", false}}};
+  const Status refused = (*graph)->AddNode(node);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("'kv', node 'layer0.scores'"),
+                    HasSubstr("SM8450 (v69) refuses MatMul(a u16[4,8], b "
+                              "u16[8,4]) -> y u16[4,4]"),
+                    HasSubstr("QNN error 3110"), HasSubstr("expected >= 73")));
+  node.op = "MaskedSoftmax";
+  EXPECT_THAT((*graph)->AddNode(node).error().message,
+              HasSubstr("has no op MaskedSoftmax"));
+  node.inputs = {TensorId{99}};
+  EXPECT_EQ((*graph)->AddNode(node).error().code, ErrorCode::kUsage);
+  const Status empty = (*graph)->Finalize();
+  ASSERT_FALSE(empty.ok());
+  EXPECT_THAT(empty.error().message,
+              AllOf(HasSubstr("of 0 nodes does not compile for SM8450"),
+                    HasSubstr("zero node")));
+}
+
+TEST_F(QnnGraphTest, RefusesMisuse) {
+  auto context = MakeContext();
+  EXPECT_FALSE(QnnGraph::Create(context, "g", {.optimization = 4}).ok());
+  EXPECT_FALSE(QnnGraph::Create(context, "g", {.vtcm_mb = 9}).ok());
+  auto graph = QnnGraph::Create(context, "g", {}).value();
+  EXPECT_THAT(QnnGraph::Create(context, "g", {}).error().message,
+              HasSubstr("uplicate"));
+  const TensorSpec x = Activation("x", TensorUse::kInput, {1, 4}, 1);
+  ASSERT_TRUE(graph->AddTensor(x).ok());
+  EXPECT_THAT(graph->AddTensor(x).error().message, HasSubstr("two tensors"));
+  TensorSpec constant = Activation("c", TensorUse::kStatic, {1, 4}, 1);
+  EXPECT_FALSE(graph->AddTensor(constant).ok());
+  const std::vector<std::byte> seven(7);
+  EXPECT_THAT(graph->AddStatic(constant, seven).error().message,
+              HasSubstr("with 7 bytes"));
+}
+
+TEST_F(QnnGraphTest, ChecksBuffers) {
+  auto context = MakeContext();
+  const Linear linear(8, 0);
+  auto graph = QnnGraph::Create(context, "linear", {}).value();
+  ASSERT_NO_FATAL_FAILURE(AddLinear(*graph, linear));
+  ASSERT_TRUE(graph->Finalize().ok());
+  EXPECT_FALSE(graph->Finalize().ok());
+  GraphInfo info = graph->Info();
+  auto run = QnnExecutable::Retrieve(context, info).value();
+  std::vector<std::byte> x(info.inputs[0].bytes);
+  std::vector<std::byte> y(info.outputs[0].bytes + 1);
+  EXPECT_EQ(run->Execute().error().code, ErrorCode::kUsage);
+  ASSERT_TRUE(run->BindInput(0, x).ok());
+  EXPECT_THAT(run->Execute().error().message, HasSubstr("y u16"));
+  EXPECT_THAT(run->BindOutput(0, y).error().message, HasSubstr("needs 768"));
+  EXPECT_FALSE(run->BindOutput(1, y).ok());
+  info.name = "other";
+  EXPECT_EQ(QnnExecutable::Retrieve(context, info).error().code,
+            ErrorCode::kBadInput);
+}
+
 }  // namespace
 }  // namespace hexllm::htp

@@ -79,9 +79,10 @@ class QnnContext {
   abi::Handle handle() const { return handle_; }
 
   // The context binary. All graphs must have been finalized; one failed graph
-  // spoils its context. Deterministic. With sharing this is where equal
-  // constants are merged: about 10 ms per MB, and as much memory again as the
-  // binary has.
+  // spoils its context. The same calls in a new process give the same bytes,
+  // but tensor ids are inside and count up over a process. With sharing this is
+  // where equal constants are merged: about 10 ms per MB, and as much memory
+  // again as the binary has.
   Result<std::vector<std::byte>> Serialize() const;
 
  private:
