@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "backend/cpu/engine.h"
+#include "backend/htp/engine.h"
 #include "base/quote.h"
 
 namespace hexllm {
@@ -15,10 +16,14 @@ Result<std::unique_ptr<Engine>> CreateCpu(const BackendOptions& options) {
   return cpu::CreateEngine({.threads = options.threads});
 }
 
-constexpr std::string_view kNames[] = {"cpu"};
+Result<std::unique_ptr<Engine>> CreateHtp(const BackendOptions& options) {
+  return htp::CreateEngine({.lib_dir = options.qnn_lib_dir});
+}
+
+constexpr std::string_view kNames[] = {"cpu", "htp"};
 // In the order of kNames.
 constexpr Result<std::unique_ptr<Engine>> (*kFactories[])(
-    const BackendOptions&) = {CreateCpu};
+    const BackendOptions&) = {CreateCpu, CreateHtp};
 static_assert(std::size(kNames) == std::size(kFactories));
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "backend/engine.h"
@@ -13,13 +14,15 @@ namespace hexllm {
 
 // Options that every backend takes.
 struct BackendOptions {
-  int threads = 0;  // on the CPU; 0 = one per physical core
+  int threads = 0;               // on the CPU; 0 = one per physical core
+  std::string qnn_lib_dir = {};  // htp: the folder of libQnnHtp.so
 };
 
 // Names that CreateEngine takes.
 std::span<const std::string_view> BackendNames();
 
-// kUnsupported for a name that this build has no backend for.
+// kUnsupported for a name that this build has no backend for. Errors of the
+// backend: cpu/engine.h, htp/engine.h.
 Result<std::unique_ptr<Engine>> CreateEngine(std::string_view backend,
                                              const BackendOptions& options);
 

@@ -12,13 +12,9 @@
 namespace hexllm::cpu {
 namespace {
 
-using artifact::IoSpec;
 using ir::Encoding;
 using ir::Node;
 using ir::OpKind;
-
-// The lowest f16 number.
-constexpr uint64_t kHiddenF16 = 0xfbff;
 
 int32_t ZeroPoint(const Encoding& encoding) {
   return encoding.zero_points.empty() ? 0 : encoding.zero_points[0];
@@ -43,33 +39,6 @@ bool MovesUnitAxesOnly(const Shape& shape, const std::vector<int64_t>& perm) {
     last = axis;
   }
   return true;
-}
-
-Status SetMaskCodes(const std::optional<Encoding>& encoding, IoSpec& spec) {
-  if (!encoding) {
-    // Added to the scores.
-    spec.mask_visible = std::bit_cast<uint32_t>(0.0f);
-    spec.mask_hidden =
-        std::bit_cast<uint32_t>(-std::numeric_limits<float>::infinity());
-    return OkStatus();
-  }
-  if (encoding->dtype == DType::kF16) {
-    spec.mask_visible = 0;
-    spec.mask_hidden = kHiddenF16;
-    return OkStatus();
-  }
-  const ir::CodeRange range = CodesOf(*encoding);
-  if (range.least == 0 && ZeroPoint(*encoding) == range.most) {
-    spec.mask_visible = static_cast<uint64_t>(range.most);
-    spec.mask_hidden = 0;
-    return OkStatus();
-  }
-  return Error{
-      ErrorCode::kUnsupported,
-      fmt::format("{}: codes from {} to {} with zero point {}; of a mask, the "
-                  "highest code stands for 0 and code 0 hides a column",
-                  RoleToString(spec.role), range.least, range.most,
-                  ZeroPoint(*encoding))};
 }
 
 }  // namespace
@@ -168,22 +137,6 @@ std::optional<UnsignedGrid> UnsignedGridOf(const Encoding& encoding) {
   return UnsignedGrid{.planes = GetDTypeInfo(encoding.dtype).block_bytes,
                       .zero_point = ZeroPoint(encoding) + shift,
                       .scale = encoding.scales[0]};
-}
-
-Result<IoSpec> MakeIoSpec(const ir::Graph& graph, const ir::GraphIo& io) {
-  const ir::Value& value = graph[io.value];
-  IoSpec spec;
-  spec.role = io.role;
-  spec.dtype = value.encoding ? value.encoding->dtype : value.type.dtype;
-  spec.shape = value.type.shape;
-  if (value.encoding && HasCodes(*value.encoding)) {
-    spec.encoding = {.scale = value.encoding->scales[0],
-                     .zero_point = ZeroPoint(*value.encoding)};
-  }
-  if (io.role.kind == RoleKind::kMask) {
-    HX_RETURN_IF_ERROR(SetMaskCodes(value.encoding, spec));
-  }
-  return spec;
 }
 
 }  // namespace hexllm::cpu

@@ -47,9 +47,4 @@ struct UnsignedGrid {
 // Nothing for an encoding without codes.
 std::optional<UnsignedGrid> UnsignedGridOf(const ir::Encoding& encoding);
 
-// The manifest's description of a graph input or output. kUnsupported for the
-// encoding of a mask whose highest code is not 0.
-Result<artifact::IoSpec> MakeIoSpec(const ir::Graph& graph,
-                                    const ir::GraphIo& io);
-
 }  // namespace hexllm::cpu

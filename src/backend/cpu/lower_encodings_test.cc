@@ -10,6 +10,7 @@
 
 #include "backend/cpu/engine.h"
 #include "backend/cpu/lower.h"
+#include "backend/lower_entry.h"
 #include "base/quantize.h"
 #include "ir/interpret.h"
 #include "tests/support/run_graph.h"

@@ -1,0 +1,85 @@
+// Whole decoders of two layers on the HTP's simulator against the interpreter
+// of the same graph with encodings, output by output.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "backend/htp/lower_testing.h"
+#include "backend/htp/qnn_testing.h"
+#include "backend/htp/tensor_name.h"
+#include "ir/interpret.h"
+#include "quant/decoder_testing.h"
+
+namespace hexllm::htp {
+namespace {
+
+constexpr uint32_t kVocab = 32;  // of TinyLlama
+
+struct Variant {
+  std::string_view scheme;
+  int kv_bits;
+  double steps;  // that an output may be away
+};
+
+// A decoder with encodings. Hidden columns are at the mask's lowest number.
+class EncodedDecoder {
+ public:
+  explicit EncodedDecoder(const Variant& variant)
+      : decoder_(testing::TinyLlama(), "htp") {
+    const quant::Ranges ranges = quant::Calibrate(decoder_.module);
+    const auto recipe = quant::RecipeOf(variant.scheme, variant.kv_bits);
+    const auto warnings = quant::AssignEncodings(
+        decoder_.module, {.recipe = &recipe, .ranges = &ranges});
+    EXPECT_TRUE(warnings.ok()) << warnings.error().message;
+  }
+  const ir::Module& module() const { return decoder_.module; }
+
+ private:
+  quant::LoweredDecoder decoder_;
+};
+
+class HtpDecoder
+    : public ::testing::TestWithParam<std::tuple<Variant, size_t>> {};
+
+TEST_P(HtpDecoder, MatchesTheInterpreter) {
+  const auto folder = FindQnnForTests();
+  if (!folder) GTEST_SKIP() << kNoQnn;
+  const auto& [variant, index] = GetParam();
+  const EncodedDecoder decoder(variant);
+  const ir::Graph& graph = decoder.module().graphs[index];
+  const auto inputs = quant::MadeUpInputs(graph, -60000);
+  const auto found = RunOnHtp(decoder.module(), index,
+                              {.lib_dir = *folder, .vocab = kVocab}, inputs);
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  const auto wanted = ir::Interpret(decoder.module(), graph, inputs);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const ir::GraphIo& io = graph.outputs[i];
+    const double steps = MostSteps(*graph[io.value].encoding,
+                                   (*found)[i].floats, wanted[i].floats);
+    RecordProperty(TensorNameOf(io.role), std::to_string(steps));
+    EXPECT_LE(steps, variant.steps) << RoleToString(io.role);
+  }
+}
+
+std::string NameOf(
+    const ::testing::TestParamInfo<std::tuple<Variant, size_t>>& info) {
+  const Variant& variant = std::get<0>(info.param);
+  return "s" + std::string(variant.scheme) + "_cache" +
+         std::to_string(variant.kv_bits) +
+         (std::get<1>(info.param) == 0 ? "_prefill" : "_kv");
+}
+
+constexpr Variant kVariants[] = {{"16a8w", 8, 4},
+                                 {"16a8w", 16, 4},
+                                 {"16a4w", 8, 4},
+                                 {"8a8w", 8, 4},
+                                 {"fp16", 16, 4}};
+
+// Graph 0 is prefill_4, without a cache before it; 1 is kv.
+INSTANTIATE_TEST_SUITE_P(Schemes, HtpDecoder,
+                         ::testing::Combine(::testing::ValuesIn(kVariants),
+                                            ::testing::Values(0U, 1U)),
+                         NameOf);
+
+}  // namespace
+}  // namespace hexllm::htp

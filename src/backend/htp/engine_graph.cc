@@ -1,0 +1,165 @@
+#include "backend/htp/engine_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "backend/htp/tensor_name.h"
+#include "base/check.h"
+#include "base/quote.h"
+
+namespace hexllm::htp {
+namespace {
+
+using artifact::IoSpec;
+
+uint64_t BytesOf(const IoSpec& spec) {
+  const auto bytes = StorageBytes(spec.dtype, spec.shape);
+  HX_CHECK(bytes.has_value());  // the manifest is valid
+  return *bytes;
+}
+
+// The tensor that a spec stands for: same name, type and size.
+Result<std::optional<size_t>> FindTensor(
+    const IoSpec& spec, const std::vector<TensorInfo>& tensors) {
+  if (BytesOf(spec) == 0) return std::optional<size_t>();
+  const std::string name = TensorNameOf(spec.role);
+  const auto found = std::find_if(
+      tensors.begin(), tensors.end(),
+      [&](const TensorInfo& tensor) { return tensor.spec.name == name; });
+  if (found == tensors.end()) {
+    return Error{
+        ErrorCode::kBadInput,
+        fmt::format("the context binary has no tensor {}", Quoted(name))};
+  }
+  if (found->spec.dtype != spec.dtype || found->bytes != BytesOf(spec)) {
+    return Error{
+        ErrorCode::kBadInput,
+        fmt::format("{}: expected {} bytes of {}, the context binary has {}",
+                    RoleToString(spec.role), BytesOf(spec),
+                    DTypeName(spec.dtype), DescribeTensor(found->spec))};
+  }
+  return std::optional(static_cast<size_t>(found - tensors.begin()));
+}
+
+}  // namespace
+
+HtpGraph::HtpGraph(GraphSource source,
+                   std::unique_ptr<QnnExecutable> executable)
+    : artifact_(std::move(source.artifact)),
+      entry_(artifact_->manifest().graphs[source.index]),
+      executable_(std::move(executable)),
+      inputs_(entry_.inputs.size()),
+      outputs_(entry_.outputs.size()) {}
+
+Result<std::unique_ptr<ExecutableGraph>> HtpGraph::Create(
+    GraphSource source, std::unique_ptr<QnnExecutable> executable) {
+  std::unique_ptr<HtpGraph> graph(
+      new HtpGraph(std::move(source), std::move(executable)));
+  Status matched = graph->MatchTensors();
+  if (!matched.ok()) {
+    return std::move(matched).error().With(fmt::format(
+        "{}: graph {}", graph->artifact_->path(), Quoted(graph->entry_.name)));
+  }
+  return std::unique_ptr<ExecutableGraph>(std::move(graph));
+}
+
+Status HtpGraph::MatchTensors() {
+  const GraphInfo& info = executable_->info();
+  size_t matched = 0;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    HX_ASSIGN_OR_RETURN(inputs_[i].tensor,
+                        FindTensor(entry_.inputs[i], info.inputs));
+    if (inputs_[i].tensor) ++matched;
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    HX_ASSIGN_OR_RETURN(outputs_[i].tensor,
+                        FindTensor(entry_.outputs[i], info.outputs));
+    if (outputs_[i].tensor) ++matched;
+  }
+  const size_t tensors = info.inputs.size() + info.outputs.size();
+  if (matched == tensors) return OkStatus();
+  return Error{ErrorCode::kBadInput,
+               fmt::format("the context binary has {} inputs and outputs, the "
+                           "manifest names {} of them",
+                           tensors, matched)};
+}
+
+Status HtpGraph::Bind(IoDirection direction, size_t index,
+                      std::span<std::byte> memory) {
+  const bool input = direction == IoDirection::kInput;
+  const std::vector<IoSpec>& specs = input ? entry_.inputs : entry_.outputs;
+  if (index >= specs.size()) {
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("graph '{}' has {} {}, there is no number {}", entry_.name,
+                    specs.size(), input ? "inputs" : "outputs", index)};
+  }
+  const IoSpec& spec = specs[index];
+  const auto address = reinterpret_cast<uintptr_t>(memory.data());
+  if (memory.size() != BytesOf(spec) || address % kBufferAlignment != 0) {
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("graph '{}': {} needs {} bytes at a multiple of "
+                    "{}, found {} bytes at {:#x}",
+                    entry_.name, RoleToString(spec.role), BytesOf(spec),
+                    kBufferAlignment, memory.size(), address)};
+  }
+  Slot& slot = (input ? inputs_ : outputs_)[index];
+  slot.bound = true;
+  if (!slot.tensor) return OkStatus();
+  if (!input) return executable_->BindOutput(*slot.tensor, memory);
+  if (spec.role.kind != RoleKind::kToken) {
+    return executable_->BindInput(*slot.tensor, memory);
+  }
+  tokens_ = memory;
+  checked_tokens_.resize(memory.size() / sizeof(int32_t));
+  return executable_->BindInput(
+      *slot.tensor, std::as_writable_bytes(std::span(checked_tokens_)));
+}
+
+Status HtpGraph::CheckReady(StepRows rows) const {
+  if (rows.begin >= entry_.step_tokens) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("graph '{}' has {} rows, none from row {} on",
+                             entry_.name, entry_.step_tokens, rows.begin)};
+  }
+  const auto unbound = [](const Slot& slot) { return !slot.bound; };
+  const auto input = std::find_if(inputs_.begin(), inputs_.end(), unbound);
+  const auto output = std::find_if(outputs_.begin(), outputs_.end(), unbound);
+  if (input == inputs_.end() && output == outputs_.end()) return OkStatus();
+  const IoSpec& spec =
+      input != inputs_.end()
+          ? entry_.inputs[static_cast<size_t>(input - inputs_.begin())]
+          : entry_.outputs[static_cast<size_t>(output - outputs_.begin())];
+  return Error{ErrorCode::kUsage,
+               fmt::format("graph '{}': {} has no memory bound", entry_.name,
+                           RoleToString(spec.role))};
+}
+
+Status HtpGraph::CopyTokens(StepRows rows) {
+  const auto vocab = static_cast<int64_t>(artifact_->manifest().vocab_size);
+  for (size_t row = 0; row < checked_tokens_.size(); ++row) {
+    int32_t id = 0;
+    if (row >= rows.begin) {
+      std::memcpy(&id, tokens_.data() + row * sizeof(id), sizeof(id));
+    }
+    if (id < 0 || id >= vocab) {
+      return Error{ErrorCode::kUsage,
+                   fmt::format("token id {} of row {}: expected 0 to {}", id,
+                               row, vocab - 1)};
+    }
+    checked_tokens_[row] = id;
+  }
+  return OkStatus();
+}
+
+Status HtpGraph::Execute(StepRows rows) {
+  HX_RETURN_IF_ERROR(CheckReady(rows));
+  HX_RETURN_IF_ERROR(CopyTokens(rows));
+  return executable_->Execute();
+}
+
+}  // namespace hexllm::htp

@@ -1,0 +1,45 @@
+// Turns IR graphs with encodings into QNN graphs, and these, with the vendor's
+// compiler, into context binaries. Host only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "artifact/manifest.h"
+#include "artifact/segment_sink.h"
+#include "base/progress.h"
+#include "base/status.h"
+#include "ir/graph.h"
+
+namespace hexllm::htp {
+
+struct LowerOptions {
+  std::string soc;      // "SM8750" (soc_table.h)
+  std::string lib_dir;  // the folder of libQnnHtp.so
+  // The graphs of a context each keep weights of their own, so that it loads on
+  // x86 too; else they share them where the SoC can.
+  bool simulator = false;
+  // The effort of the vendor's compiler, 1 to 3; 0 = 1 for graphs of one token,
+  // which decode as fast with it, and 2 for others.
+  uint32_t optimization = 0;
+};
+
+// `module` is verified, of pipeline "htp", with encodings of a static scheme or
+// fp16 (quant/assign.h). Compiles all graphs in one context, writes its binary
+// as one segment, and returns the manifest's entries in module order. Inputs
+// and outputs have the form of their value's encoding, and are tensors of the
+// binary named by TensorNameOf (tensor_name.h); an input without elements is
+// none.
+//
+// kUnsupported: what the HTP, this generation or this version of the library
+// does not have, with graph, node and reason; contexts that are too large.
+// kUsage for an unknown SoC; kEnvironment when the library is missing or fails;
+// kBadInput for weights that are not finite. Weights are read, rounded, handed
+// over and dropped one by one; the library holds its copy until the end.
+Result<std::vector<artifact::GraphEntry>> Lower(const ir::Module& module,
+                                                const LowerOptions& options,
+                                                artifact::SegmentSink& sink,
+                                                ProgressSink& progress);
+
+}  // namespace hexllm::htp

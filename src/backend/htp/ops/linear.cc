@@ -1,0 +1,84 @@
+// linear: a Conv2d of 1 x 1 over [1,1,T,K]. FullyConnected compiles to the same
+// schedule, but does not take weights in blocks.
+#include "backend/htp/ops/ops.h"
+#include "backend/htp/soc_table.h"
+
+namespace hexllm::htp {
+namespace {
+
+struct LinearNode {
+  const ir::Node& node;
+  const ir::Constant& w;
+  DType dtype;  // of x and the output
+};
+
+Status CheckFeatures(const GraphLowering& lowering, const LinearNode& linear) {
+  const Soc& soc = lowering.session().soc();
+  if (linear.w.encoding && linear.w.encoding->block > 0) {
+    if (linear.dtype == DType::kF16) {
+      return lowering.Unsupported(
+          linear.node, "the HTP has no products of f16 and weights in blocks");
+    }
+    return RequireFeature(soc, Feature::kBlockWeights);
+  }
+  if (linear.w.encoding && linear.w.encoding->dtype == DType::kI16) {
+    return RequireFeature(soc, Feature::k16BitWeights);
+  }
+  return OkStatus();
+}
+
+// f16 weights make an f16 product.
+DType LinearArithmetic(const GraphLowering& lowering, const ir::Node& node,
+                       const ir::Constant& w) {
+  const bool half = w.encoding && w.encoding->dtype == DType::kF16;
+  return half ? DType::kF16 : lowering.ArithmeticOf(node);
+}
+
+Result<TensorId> Bias(GraphLowering& lowering, const LinearNode& linear,
+                      TensorId x) {
+  HX_ASSIGN_OR_RETURN(const ir::Constant* bias,
+                      lowering.ConstantOf(linear.node, 2));
+  if (linear.dtype == DType::kF16) {
+    HX_ASSIGN_OR_RETURN(
+        StaticTensor made,
+        MakeHalfBias(*bias, lowering.FactorOf(linear.node.output)));
+    return lowering.Static(linear.node, ".bias", std::move(made));
+  }
+  const float x_scale = lowering.SpecOf(x).encoding->scales[0];
+  HX_ASSIGN_OR_RETURN(
+      StaticTensor made,
+      MakeBias(*bias, {.x_scale = static_cast<double>(x_scale),
+                       .w = linear.w,
+                       .factor = lowering.FactorOf(linear.node.output)}));
+  return lowering.Static(linear.node, ".bias", std::move(made));
+}
+
+std::vector<NodeParam> ConvParams() {
+  return {{"stride", ArrayParam<uint32_t>{.shape = {2}, .values = {1, 1}}},
+          {"pad_amount",
+           ArrayParam<uint32_t>{.shape = {2, 2}, .values = {0, 0, 0, 0}}}};
+}
+
+}  // namespace
+
+Status EmitLinear(GraphLowering& lowering, const ir::Node& node) {
+  HX_ASSIGN_OR_RETURN(const ir::Constant* w, lowering.ConstantOf(node, 1));
+  const LinearNode linear{
+      .node = node, .w = *w, .dtype = LinearArithmetic(lowering, node, *w)};
+  HX_RETURN_IF_ERROR(CheckFeatures(lowering, linear));
+  HX_ASSIGN_OR_RETURN(const TensorId x, lowering.Input(node, 0, linear.dtype));
+  HX_ASSIGN_OR_RETURN(StaticTensor filter,
+                      MakeFilter(*w, lowering.FactorOf(node.output)));
+  HX_ASSIGN_OR_RETURN(const TensorId weight,
+                      lowering.Static(node, ".weight", std::move(filter)));
+  NodeDraft conv{.op = "Conv2d", .inputs = {x, weight}, .params = ConvParams()};
+  if (node.inputs.size() > 2) {
+    HX_ASSIGN_OR_RETURN(const TensorId bias, Bias(lowering, linear, x));
+    conv.inputs.push_back(bias);
+  }
+  return lowering.EmitOutput(node, linear.dtype,
+                             {.dims = Rank4(lowering.shape(node.output))},
+                             std::move(conv));
+}
+
+}  // namespace hexllm::htp

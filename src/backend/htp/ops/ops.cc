@@ -1,0 +1,54 @@
+#include "backend/htp/ops/ops.h"
+
+#include <iterator>
+
+#include "base/check.h"
+
+namespace hexllm::htp {
+namespace {
+
+using ir::OpKind;
+
+Status EmitFused(GraphLowering& lowering, const ir::Node& node) {
+  return lowering.Unsupported(
+      node,
+      "the HTP has no form of this op; run the passes of target htp first");
+}
+
+// One row per row of ir/ops.def, in its order.
+struct EmitRow {
+  OpKind op;
+  Status (*emit)(GraphLowering&, const ir::Node&);
+};
+constexpr EmitRow kEmit[] = {
+    {OpKind::kEmbedding, EmitEmbedding},
+    {OpKind::kLinear, EmitLinear},
+    {OpKind::kRmsNorm, EmitRmsNorm},
+    {OpKind::kRope, EmitRope},
+    {OpKind::kAttention, EmitFused},
+    {OpKind::kReshape, EmitReshape},
+    {OpKind::kTranspose, EmitTranspose},
+    {OpKind::kSliceRows, EmitSliceRows},
+    {OpKind::kAdd, EmitAdd},
+    {OpKind::kMul, EmitMul},
+    {OpKind::kScale, EmitScale},
+    {OpKind::kSilu, EmitSilu},
+    {OpKind::kGelu, EmitGelu},
+    {OpKind::kSoftcap, EmitSoftcap},
+    {OpKind::kGatedMul, EmitFused},
+    {OpKind::kLinearAdd, EmitFused},
+    {OpKind::kMatMul, EmitMatMul},
+    {OpKind::kConcat, EmitConcat},
+    {OpKind::kSoftmax, EmitSoftmax},
+    {OpKind::kConvert, EmitConvert},
+};
+
+}  // namespace
+
+Status EmitNode(GraphLowering& lowering, const ir::Node& node) {
+  const auto index = static_cast<size_t>(node.op);
+  HX_CHECK(index < std::size(kEmit) && kEmit[index].op == node.op);
+  return kEmit[index].emit(lowering, node);
+}
+
+}  // namespace hexllm::htp
