@@ -14,15 +14,18 @@ namespace hexllm::htp {
 namespace {
 
 // Numbers of the library (QAIRT 2.51 accepts all of them) and VTCM as
-// ExecuTorch's Qualcomm backend lists them.
+// ExecuTorch's Qualcomm backend lists them; cost models as tried with 2.51.
 constexpr Soc kSocs[] = {
-    {"QCM6490", 93, 68, 2},  {"QCS9100", 77, 73, 8},  {"SA8255", 52, 73, 8},
-    {"SA8295", 39, 68, 8},   {"SA8797", 72, 81, 16},  {"SAR2230P", 95, 81, 4},
-    {"SM8350", 30, 68, 4},   {"SM8450", 36, 69, 8},   {"SM8475", 42, 69, 8},
-    {"SM8550", 43, 73, 8},   {"SM8650", 57, 75, 8},   {"SM8750", 69, 79, 8},
-    {"SM8845", 97, 81, 8},   {"SM8850", 87, 81, 8},   {"SSG2115P", 46, 73, 2},
-    {"SSG2125P", 58, 73, 2}, {"SW6100", 96, 81, 4},   {"SXR1230P", 45, 73, 2},
-    {"SXR2230P", 53, 69, 8}, {"SXR2330P", 75, 79, 8},
+    {"QCM6490", 93, 68, 2, false},  {"QCS9100", 77, 73, 8},
+    {"SA8255", 52, 73, 8},          {"SA8295", 39, 68, 8},
+    {"SA8797", 72, 81, 16},         {"SAR2230P", 95, 81, 4},
+    {"SM8350", 30, 68, 4},          {"SM8450", 36, 69, 8},
+    {"SM8475", 42, 69, 8, false},   {"SM8550", 43, 73, 8},
+    {"SM8650", 57, 75, 8},          {"SM8750", 69, 79, 8},
+    {"SM8845", 97, 81, 8},          {"SM8850", 87, 81, 8},
+    {"SSG2115P", 46, 73, 2, false}, {"SSG2125P", 58, 73, 2, false},
+    {"SW6100", 96, 81, 4},          {"SXR1230P", 45, 73, 2, false},
+    {"SXR2230P", 53, 69, 8},        {"SXR2330P", 75, 79, 8},
 };
 
 struct Rule {

@@ -17,6 +17,8 @@ struct Soc {
   uint32_t qnn_id = 0;    // the library's number for it
   uint32_t htp = 0;       // generation: 79 for Hexagon v79
   uint32_t vtcm_mb = 0;   // tightly coupled memory for one graph, MiB
+  // False when the library cannot estimate for it (estimate.h).
+  bool has_cost_model = true;
 };
 
 // All rows, by name.
