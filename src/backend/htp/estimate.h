@@ -38,9 +38,9 @@ struct GraphEstimate {
 };
 
 // The GraphOptions::finalize_keys that let the compiler write its schedule of a
-// graph to `trace_path`, at the highest clocks. The binary does not change.
-// kUnsupported for a SoC that it has no cost model of (the compiler would
-// fail).
+// graph to `trace_path`, at the highest clocks. The binary keeps the compiler's
+// options, these among them: not for binaries that are shipped. kUnsupported
+// for a SoC that it has no cost model of (the compiler would fail).
 Result<std::vector<std::pair<std::string, std::string>>> EstimateKeys(
     const Soc& soc, const std::string& trace_path);
 
