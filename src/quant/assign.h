@@ -4,8 +4,9 @@
 //
 // Static schemes and fp16, on the target-lowered graph (pipeline "htp"):
 //   linear        x: a convert "<layer>.input" before it where the scheme wants
-//                 another format than x has; w: WeightEncoding; bias: i32 of
-//                 scale x.scale * w.scale; output: its range
+//                 another format than x has; w: WeightEncoding, its scales
+//                 raised where the codes of the bias would not fit i32; bias:
+//                 i32 of scale x.scale * w.scale; output: its range
 //   convert       "<..>.k_cache", ".v_cache" (what k_out and v_out store): u8
 //                 for kv_bits 8, but K of wide layers; else as its input.
 //                 k_in[l] and v_in[l] get the same
@@ -66,8 +67,10 @@ struct AssignOptions {
 // well) is given to all but the first by a constant of their own with the same
 // bytes.
 // Returns warnings, one line each, with the value or tensor: numbers clipped,
-// values that were always 0, output channels of nothing but zeros.
-// kBadInput: a range that is missing or not finite; what WeightEncoding says.
+// values that were always 0, output channels of nothing but zeros, weights that
+// a large bias makes coarser.
+// kBadInput: a range that is missing or not finite; what WeightEncoding says;
+// NaN or infinity in a constant that stays as stored, unless all do.
 // kUnsupported: an op that has no encodings (attention must be decomposed).
 // After an error the module is in an unspecified state.
 Result<std::vector<std::string>> AssignEncodings(ir::Module& module,

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "ir/encode.h"
 #include "ir/text.h"
@@ -11,6 +14,7 @@
 #include "quant/assign.h"
 #include "quant/attrs_json.h"
 #include "quant/decoder_testing.h"
+#include "quant/vectors_testing.h"
 
 namespace hexllm::quant {
 namespace {
@@ -105,6 +109,71 @@ TEST(AssignBias, InHalfPrecision) {
   EXPECT_EQ(InputConstant(module, 1, 2).name, "shared.bias");
 }
 
+// kBiases with constants of our own; `scale` is of the weights.
+ir::Module WithLargeBias(float scale, const std::vector<float>& bias) {
+  ir::Module module = Parsed(kBiases);
+  std::vector<float> weights(4 * 8, scale);
+  std::fill(weights.begin(), weights.begin() + 8, 0.0f);
+  ir::ConstantStore constants;
+  for (size_t i = 0; i < module.constants.size(); ++i) {
+    const ir::Constant& old = module.constants[{static_cast<int32_t>(i)}];
+    ir::Constant constant =
+        Owned(old.type.shape, old.type.shape.size() == 1 ? bias : weights);
+    constant.name = old.name;
+    constants.Add(std::move(constant));
+  }
+  module.constants = std::move(constants);
+  return module;
+}
+
+// Small weights, and one row of zeros, beside a bias that is anything but.
+TEST(AssignBias, IsNotClampedByFineSteps) {
+  const std::vector<float> bias = {1.5f, -40.0f, 0.0f, 1e-6f};
+  for (const char* scheme : {"16a8w", "16a4w", "16a4w_block", "16a16w"}) {
+    ResolvedRecipe recipe = RecipeOf(scheme);
+    recipe.recipe.defaults.block = 4;
+    ir::Module module = WithLargeBias(1e-5f, bias);
+    Assigned(module, recipe, BiasRanges());
+    const ir::Encoding& encoding = *InputConstant(module, 0, 2).encoding;
+    for (size_t n = 0; n < bias.size(); ++n) {
+      const float step = encoding.scales[encoding.axis < 0 ? 0 : n];
+      const int32_t code = ir::EncodeBias(bias[n], static_cast<double>(step));
+      EXPECT_NEAR(static_cast<double>(code) * static_cast<double>(step),
+                  static_cast<double>(bias[n]), 1e-6)
+          << scheme << " " << n;
+    }
+  }
+}
+
+TEST(AssignBias, CoarserWeightsAreWarnedOf) {
+  ir::Module module = WithLargeBias(1e-5f, {1.5f, -40.0f, 0.0f, 1e-6f});
+  const auto warnings = Assigned(module, RecipeOf("16a8w"), BiasRanges());
+  EXPECT_THAT(warnings, ::testing::Contains(AllOf(
+                            HasSubstr("layer 'a': 1 of the 4 scales of tensor "
+                                      "'a.weight'"),
+                            HasSubstr("so that the bias fits"))));
+}
+
+TEST(AssignBias, FittingOnesLeaveScalesAsTheyAre) {
+  ir::Module module = WithLargeBias(0.5f, {1.5f, -40.0f, 0.0f, 1e-6f});
+  Assigned(module, RecipeOf("16a8w"), BiasRanges());
+  const ir::Encoding& weight = *InputConstant(module, 0, 1).encoding;
+  EXPECT_EQ(weight.scales[1], 0.5f / 127);
+}
+
+TEST(AssignBias, SpoiltOnesNameTheTensor) {
+  ir::Module module =
+      WithLargeBias(0.5f, {0, 0, std::numeric_limits<float>::infinity(), 0});
+  const ResolvedRecipe recipe = RecipeOf("16a8w");
+  const Ranges ranges = BiasRanges();
+  const auto found =
+      AssignEncodings(module, {.recipe = &recipe, .ranges = &ranges});
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().code, ErrorCode::kBadInput);
+  EXPECT_THAT(found.error().message,
+              AllOf(HasSubstr("'shared.bias'"), HasSubstr("column 2")));
+}
+
 // Half precision for one layer of an integer graph.
 TEST(AssignMixed, ConvertsBetweenHalfAndCodes) {
   ir::Module module = Parsed(kBiases);
@@ -176,6 +245,28 @@ TEST(AssignDynamic, PartsOfBlocksStayAsStored) {
   EXPECT_THAT(warnings->front(), HasSubstr("stays as stored"));
   for (size_t i = 0; i < module.constants.size(); ++i)
     EXPECT_FALSE(module.constants[{static_cast<int32_t>(i)}].encoding);
+}
+
+// What is left as stored is checked as well: these have parts of blocks.
+TEST(AssignDynamic, SpoiltConstantsNameTheTensor) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const auto& [module, tensor] :
+       {std::pair{WithLargeBias(0.5f, {0, nan, 0, 0}), "'shared.bias'"},
+        {WithLargeBias(nan, {0, 0, 0, 0}), "'a.weight'"}}) {
+    ir::Module spoilt = module;
+    const ResolvedRecipe recipe = RecipeOf("cpu-w8a8");
+    const auto found = AssignEncodings(spoilt, {.recipe = &recipe});
+    ASSERT_FALSE(found.ok());
+    EXPECT_EQ(found.error().code, ErrorCode::kBadInput);
+    EXPECT_THAT(found.error().message, HasSubstr(tensor));
+  }
+}
+
+// Nothing is rounded: weights are not read.
+TEST(AssignDynamic, FloatRecipesTakeWhatIsThere) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  ir::Module module = WithLargeBias(nan, {0, 0, 0, 0});
+  Assigned(module, RecipeOf("fp32"));
 }
 
 class RecordingProgress final : public ProgressSink {

@@ -153,8 +153,9 @@ Status StaticAssigner::EncodeNode(ir::Node& node) {
     case ir::OpKind::kLinear:
       HX_RETURN_IF_ERROR(EncodeLinear(node));
       break;
-    case ir::OpKind::kEmbedding:
-      break;  // the table stays as it is stored
+    case ir::OpKind::kEmbedding:  // the table stays as it is stored
+      HX_RETURN_IF_ERROR(CheckTable(node));
+      break;
     case ir::OpKind::kConcat:
       HX_RETURN_IF_ERROR(EncodeConcat(node));
       break;
@@ -183,7 +184,8 @@ Status StaticAssigner::EncodeLinear(ir::Node& node) {
   }
   HX_ASSIGN_OR_RETURN(node.inputs[0], ConvertedInput(node.inputs[0], layer));
   HX_ASSIGN_OR_RETURN(const ir::ConstantId encoded,
-                      shared_.constants.Weight(weight, layer, Settings(layer)));
+                      shared_.constants.Weight(weight, layer, Settings(layer),
+                                               BiasCodesOf(node)));
   node.inputs[1] = graph_.AddConstant(encoded, module_.constants[encoded]);
   if (node.inputs.size() < 3) return OkStatus();
   if (!IsHalf(Settings(layer))) {
@@ -195,6 +197,18 @@ Status StaticAssigner::EncodeLinear(ir::Node& node) {
                                                layer, Settings(layer)));
   node.inputs[2] = graph_.AddConstant(bias, module_.constants[bias]);
   return OkStatus();
+}
+
+BiasOf StaticAssigner::BiasCodesOf(const ir::Node& linear) const {
+  const ir::Encoding& x = *graph_[linear.inputs[0]].encoding;
+  if (linear.inputs.size() < 3 || !ir::HasCodes(x)) return {};
+  return {.id = graph_[linear.inputs[2]].constant,
+          .x_scale = static_cast<double>(x.scales[0])};
+}
+
+Status StaticAssigner::CheckTable(const ir::Node& embedding) {
+  const ir::ConstantId table = graph_[embedding.inputs[1]].constant;
+  return table.valid() ? shared_.constants.CheckStored(table) : OkStatus();
 }
 
 Result<ir::ValueId> StaticAssigner::ConvertedInput(ir::ValueId x,

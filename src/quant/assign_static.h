@@ -58,6 +58,9 @@ class StaticAssigner {
   // its output.
   Status EncodeNode(ir::Node& node);
   Status EncodeLinear(ir::Node& node);
+  // The bias of a linear whose input has its encoding already.
+  BiasOf BiasCodesOf(const ir::Node& linear) const;
+  Status CheckTable(const ir::Node& embedding);
   Result<ir::ValueId> ConvertedInput(ir::ValueId x, const std::string& layer);
   void EncodeBias(ir::Node& node);
   Status EncodeOtherConstants(ir::Node& node);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/quote.h"
+#include "quant/bias_room.h"
 #include "quant/weight_encoding.h"
 
 namespace hexllm::quant {
@@ -31,15 +32,39 @@ void ConstantEncoder::WarnOnce(std::string warning) {
     warnings_.push_back(std::move(warning));
 }
 
+Status ConstantEncoder::AddBiasRoom(ir::ConstantId id, const std::string& layer,
+                                    const BiasOf& bias,
+                                    ir::Encoding& encoding) {
+  if (!bias.id.valid()) return OkStatus();
+  HX_ASSIGN_OR_RETURN(
+      const int64_t coarser,
+      MakeRoomForBias(constants_[bias.id], bias.x_scale, encoding));
+  if (coarser > 0) {
+    warnings_.push_back(fmt::format(
+        "layer {}: {} of the {} scales of tensor {} are larger than its "
+        "weights need, so that the bias fits 32 bits",
+        Quoted(layer), coarser, encoding.scales.size(),
+        Quoted(constants_[id].name)));
+  }
+  return OkStatus();
+}
+
+Status ConstantEncoder::CheckStored(ir::ConstantId id) {
+  if (!checked_.insert(id).second) return OkStatus();
+  return CheckFinite(constants_[id]);
+}
+
 Result<ir::ConstantId> ConstantEncoder::Weight(ir::ConstantId id,
                                                const std::string& layer,
-                                               const LayerSettings& settings) {
+                                               const LayerSettings& settings,
+                                               const BiasOf& bias) {
   const std::pair key(id, layer);
   if (const auto found = given_.find(key); found != given_.end())
     return found->second;
   WeightReport report;
   HX_ASSIGN_OR_RETURN(ir::Encoding encoding,
                       WeightEncoding(constants_[id], settings, &report));
+  HX_RETURN_IF_ERROR(AddBiasRoom(id, layer, bias, encoding));
   if (report.zero_channels > 0) {
     warnings_.push_back(
         fmt::format("layer {}: {} of the {} output channels of tensor {} are "

@@ -15,6 +15,12 @@
 
 namespace hexllm::quant {
 
+// What a linear adds to its products.
+struct BiasOf {
+  ir::ConstantId id = {};  // not valid: nothing, or nothing in codes
+  double x_scale = 1;      // of the products' other factor
+};
+
 // Methods return the constant that a reader is to use from now on: the one it
 // read, or one with the same bytes where another reader wants other numbers.
 class ConstantEncoder {
@@ -30,9 +36,11 @@ class ConstantEncoder {
   // Some reader wants this constant as it is stored.
   void KeepPlain(ir::ConstantId id) { plain_.insert(id); }
 
-  // The weight of a linear; see WeightEncoding. Reports progress.
+  // The weight of a linear; see WeightEncoding. Where codes of a bias are added
+  // to its products, the scales leave room for them. Reports progress.
   Result<ir::ConstantId> Weight(ir::ConstantId id, const std::string& layer,
-                                const LayerSettings& settings);
+                                const LayerSettings& settings,
+                                const BiasOf& bias = {});
   // The bias of a linear, i32 with the scales of its accumulators: one for each
   // of `scales`, or one for all.
   ir::ConstantId Bias(ir::ConstantId id, const std::string& layer,
@@ -42,7 +50,13 @@ class ConstantEncoder {
   Result<ir::ConstantId> Tensor(ir::ConstantId id, const std::string& reader,
                                 const LayerSettings& settings);
 
+  // NaN or infinity in a constant that stays as stored: kBadInput. Each is read
+  // once.
+  Status CheckStored(ir::ConstantId id);
+
  private:
+  Status AddBiasRoom(ir::ConstantId id, const std::string& layer,
+                     const BiasOf& bias, ir::Encoding& encoding);
   ir::ConstantId Place(ir::ConstantId id, ir::Encoding encoding,
                        const std::string& name);
 
@@ -50,6 +64,7 @@ class ConstantEncoder {
   ProgressSink& progress_;
   std::vector<std::string>& warnings_;
   std::set<ir::ConstantId> plain_;
+  std::set<ir::ConstantId> checked_;
   // What a reader was given for a constant.
   std::map<std::pair<ir::ConstantId, std::string>, ir::ConstantId> given_;
   std::map<ir::ConstantId, std::vector<ir::ConstantId>> copies_;

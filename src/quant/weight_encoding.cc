@@ -18,6 +18,9 @@ namespace {
 constexpr float kMostFloat = std::numeric_limits<float>::max();
 // The greatest number that rounds to a finite half.
 constexpr float kMostHalf = 65519.996f;
+// What blocks with f16 scales hold: d of q8_0 times 127; m of q4_1.
+constexpr float kMostQ8_0 = 65504.0f * 127;
+constexpr float kMostQ4_1 = 65504.0f;
 constexpr int kDynamicBlock = 32;  // of q4_1 and q8_0
 
 int64_t Columns(const ir::Constant& weight) {
@@ -164,10 +167,11 @@ Result<ir::Encoding> PerBlock(const ir::Constant& weight,
 Result<ir::Encoding> Dynamic(const ir::Constant& weight, const Scheme& scheme,
                              WeightReport* report) {
   HX_RETURN_IF_ERROR(CheckBlocks(weight, kDynamicBlock));
-  HX_RETURN_IF_ERROR(VisitRows(
-      weight, kMostFloat, [&](const WeightRow& row) { Count(row, report); }));
-  return ir::Encoding{.dtype = scheme.weight_bits == 4 ? DType::kQ4_1
-                                                       : DType::kQ8_0};
+  const bool narrow = scheme.weight_bits == 4;
+  HX_RETURN_IF_ERROR(
+      VisitRows(weight, narrow ? kMostQ4_1 : kMostQ8_0,
+                [&](const WeightRow& row) { Count(row, report); }));
+  return ir::Encoding{.dtype = narrow ? DType::kQ4_1 : DType::kQ8_0};
 }
 
 }  // namespace
@@ -216,6 +220,10 @@ Result<ir::Encoding> TensorEncoding(const ir::Constant& tensor) {
 Result<ir::Encoding> HalfEncoding(const ir::Constant& tensor) {
   HX_RETURN_IF_ERROR(VisitRows(tensor, kMostHalf, [](const WeightRow&) {}));
   return ir::Encoding{.dtype = DType::kF16};
+}
+
+Status CheckFinite(const ir::Constant& tensor) {
+  return VisitRows(tensor, kMostFloat, [](const WeightRow&) {});
 }
 
 }  // namespace hexllm::quant

@@ -31,8 +31,9 @@ struct WeightReport {
 //     `mse_candidates` times.
 //   dynamic: kQ4_1 or kQ8_0.   fp16: kF16.
 // kBadInput naming tensor and row: a number that is NaN or infinite, or too
-// large for fp16. kUnsupported naming the tensor: blocks (32 for dynamic
-// schemes) that do not divide K. `report` may be null.
+// large for fp16 or for the f16 scales of blocks. kUnsupported naming the
+// tensor: blocks (32 for dynamic schemes) that do not divide K. `report` may be
+// null.
 Result<ir::Encoding> WeightEncoding(const ir::Constant& weight,
                                     const LayerSettings& settings,
                                     WeightReport* report);
@@ -43,5 +44,8 @@ Result<ir::Encoding> TensorEncoding(const ir::Constant& tensor);
 
 // kF16, once all numbers are known to fit. kBadInput as above.
 Result<ir::Encoding> HalfEncoding(const ir::Constant& tensor);
+
+// kBadInput as above where a tensor that gets no encoding has NaN or infinity.
+Status CheckFinite(const ir::Constant& tensor);
 
 }  // namespace hexllm::quant

@@ -70,6 +70,22 @@ TEST(WeightEncoding, TypesFollowTheScheme) {
   EXPECT_EQ(Encode(weight, SettingsOf("cpu-w4a8")).dtype, DType::kQ4_1);
 }
 
+// The scales of blocks are f16.
+TEST(WeightEncoding, NumbersBeyondTheBlocksScalesAreRefused) {
+  for (const auto& [scheme, most] : {std::pair{"cpu-w8a8", 65504.0f * 127},
+                                     std::pair{"cpu-w4a8", 65504.0f}}) {
+    std::vector<float> values(64, 1.0f);
+    values[40] = -most;
+    Encode(Owned({2, 32}, values), SettingsOf(scheme));
+    values[40] = -1.01f * most;
+    const ir::Constant weight = Owned({2, 32}, values);
+    const auto found = WeightEncoding(weight, SettingsOf(scheme), nullptr);
+    ASSERT_FALSE(found.ok()) << scheme;
+    EXPECT_EQ(found.error().code, ErrorCode::kBadInput);
+    EXPECT_THAT(found.error().message, HasSubstr("row 1, column 8"));
+  }
+}
+
 TEST(WeightEncoding, MseTakesTheBestCandidateOfEachChannel) {
   constexpr int kCandidates = 40;
   const std::vector<float> values = Weights(3 * 512);
