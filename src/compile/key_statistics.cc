@@ -8,6 +8,12 @@
 #include "base/check.h"
 
 namespace hexllm {
+namespace {
+
+// Of a channel, as a share of its power.
+constexpr double kLeastVariance = 1e-12;
+
+}  // namespace
 
 void KeyStatistics::Add(std::span<const float> keys, const Shape& shape) {
   HX_CHECK(shape.size() == 3);
@@ -30,11 +36,15 @@ double KeyStatistics::SqnrOf8Bits() const {
   const auto tokens = static_cast<double>(tokens_);
   for (size_t c = 0; c < sum_.size(); ++c) {
     const double mean = sum_[c] / tokens;
-    variance += std::max(0.0, squares_[c] / tokens - mean * mean);
+    const double power = squares_[c] / tokens;
+    const double difference = power - mean * mean;
+    // Below, it is what the sums have lost.
+    if (difference > kLeastVariance * power) variance += difference;
   }
   const double scale = (static_cast<double>(most_) - least_) / 255;
   const double noise = scale * scale / 12 * static_cast<double>(sum_.size());
-  if (noise == 0) return std::numeric_limits<double>::infinity();
+  if (variance == 0 || noise == 0)
+    return std::numeric_limits<double>::infinity();
   return 10 * std::log10(variance / noise);
 }
 

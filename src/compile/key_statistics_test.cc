@@ -42,7 +42,17 @@ TEST(KeyStatistics, AConstantOffsetIsNoSignalAndCoarsensTheScale) {
 TEST(KeyStatistics, EqualKeysLoseNothing) {
   KeyStatistics statistics;
   statistics.Add(std::vector<float>(8, 0.0f), {4, 1, 2});
-  EXPECT_TRUE(std::isinf(statistics.SqnrOf8Bits()));
+  EXPECT_GT(statistics.SqnrOf8Bits(), 1e300);
+  KeyStatistics offset;
+  offset.Add(std::vector<float>(2 * 777, 0.3f), {777, 1, 2});
+  EXPECT_GT(offset.SqnrOf8Bits(), 1e300);
+}
+
+// One token says nothing of what differs between tokens.
+TEST(KeyStatistics, OneTokenIsNoReasonForWideKeys) {
+  KeyStatistics statistics;
+  statistics.Add(std::vector<float>{0.25f, -3.0f}, {1, 1, 2});
+  EXPECT_GT(statistics.SqnrOf8Bits(), 1e300);
 }
 
 TEST(LayerOfName, ReadsTheNumber) {
