@@ -13,6 +13,7 @@ struct Flags {
   std::string out;
   CompileOptions options;
   QuantFlags quant;
+  BackendOptions engine;
   bool quiet = false;
 };
 
@@ -28,6 +29,7 @@ Status Compile(const Flags& flags) {
   }
   CompileOptions options = flags.options;
   HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, options));
+  SetEngine(flags.engine, options);
   if (!options.quant_attrs_path.empty())
     HX_RETURN_IF_ERROR(CheckOutput(options.quant_attrs_path, flags.model, ""));
   HX_RETURN_IF_ERROR(CompileToFile(flags.model, flags.out, options, progress));
@@ -47,8 +49,11 @@ Body AddCompile(CLI::App& app) {
   app.add_option("-o,--output", flags->out, "The artifact to write")
       ->required()
       ->type_name("FILE");
-  app.add_option("--target", options.target, "What to compile for")
-      ->type_name("NAME");
+  app.add_option("--target", options.target.name, "What to compile for")
+      ->type_name("cpu|htp");
+  AddSocFlag(app, options.target);
+  app.add_flag("--simulator", options.target.simulator,
+               "htp: a context that x86 can load; its graphs share no weights");
   AddModelModeFlag(app, options.mode);
   app.add_option(
          "--prefill-ar-len", options.prefill_ar_len,
@@ -68,7 +73,7 @@ Body AddCompile(CLI::App& app) {
                  "Write the graphs after each pass here, as text")
       ->type_name("DIR");
   AddSourceFlags(app, options.source);
-  AddThreadsFlag(app, options.threads);
+  AddEngineFlags(app, flags->engine);
   app.add_flag("-q,--quiet", flags->quiet, "No progress");
   return [flags, &app]() -> Status {
     if (flags->options.mode == ModelMode::kKv &&

@@ -24,8 +24,9 @@ struct Flags {
   std::optional<uint64_t> limit;
   std::string json;
   models::SourceOptions source;
+  TargetOptions target;
   QuantFlags quant;
-  int threads = 0;
+  BackendOptions engine;
   bool quiet = false;
 };
 
@@ -106,7 +107,8 @@ Result<CompileOptions> CompileOptionsFor(const Flags& flags) {
   compile.source = flags.source;
   compile.max_context_len = flags.window;
   compile.prefill_logits = LogitsRows::kAll;
-  compile.threads = flags.threads;
+  compile.target = flags.target;
+  SetEngine(flags.engine, compile);
   HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, compile));
   compile.calibration.data_dir = flags.data_dir;
   return compile;
@@ -122,7 +124,7 @@ Result<StageResult> MeasureStage(const Flags& flags, const std::string& stage,
   HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
                       TokensOfTask(flags, *artifact));
   HX_ASSIGN_OR_RETURN(const auto engine,
-                      CreateEngineFor(*artifact, flags.threads));
+                      CreateEngineFor(*artifact, flags.engine));
   HX_ASSIGN_OR_RETURN(const auto session,
                       Session::Create({artifact, engine.get(), {}}));
   PerplexityOptions options;
@@ -182,9 +184,10 @@ Body AddEval(CLI::App& app) {
       ->type_name("DIR");
   app.add_option("--stages", flags->stages,
                  "Which numbers: fp = the float graph, qdq = the quantized one "
-                 "on the CPU; default: fp, or what the recipe or artifact is")
+                 "on the CPU, device = the HTP's, on its x86 simulator; "
+                 "default: fp, or what the recipe or artifact is")
       ->delimiter(',')
-      ->type_name("fp,qdq");
+      ->type_name("fp,qdq,device");
   app.add_option("--model", flags->checkpoint,
                  "The checkpoint of an artifact, for its float graph")
       ->type_name("MODEL");
@@ -203,7 +206,8 @@ Body AddEval(CLI::App& app) {
   app.add_flag("-q,--quiet", flags->quiet, "No progress");
   AddSourceFlags(app, flags->source);
   AddRecipeFlags(app, flags->quant);
-  AddThreadsFlag(app, flags->threads);
+  AddSocFlag(app, flags->target);
+  AddEngineFlags(app, flags->engine);
   return [flags, &app]() -> Status {
     HX_RETURN_IF_ERROR(RefuseModelFlags(app, flags->model));
     return Eval(*flags);

@@ -23,7 +23,8 @@ struct Flags {
   QuantFlags quant;
   std::optional<int64_t> ar_len;
   models::SourceOptions source;
-  int threads = 0;
+  TargetOptions target;
+  BackendOptions engine;
 };
 
 // A safetensors file of one f32 tensor "logits" [T,V], written row by row.
@@ -59,7 +60,8 @@ Result<CompileOptions> OptionsFor(const Flags& flags, size_t tokens) {
   options.prefill_ar_len = flags.ar_len.value_or(count);
   options.max_context_len = std::max(count, *options.prefill_ar_len);
   options.prefill_logits = LogitsRows::kAll;
-  options.threads = flags.threads;
+  options.target = flags.target;
+  SetEngine(flags.engine, options);
   HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, options));
   return options;
 }
@@ -73,7 +75,7 @@ Status Logits(const Flags& flags) {
                                                 std::move(compile)},
                                                flags.stage, progress));
   HX_ASSIGN_OR_RETURN(const auto engine,
-                      CreateEngineFor(*artifact, flags.threads));
+                      CreateEngineFor(*artifact, flags.engine));
   SessionOptions options;
   if (flags.ar_len)
     options.prompt_step_tokens = static_cast<uint32_t>(*flags.ar_len);
@@ -106,8 +108,9 @@ Body AddLogits(CLI::App& app) {
       ->type_name("FILE");
   app.add_option("--stage", flags->stage,
                  "Which numbers: fp = the float graph, qdq = the quantized one "
-                 "on the CPU; default: fp, or what the recipe or artifact is")
-      ->type_name("fp|qdq");
+                 "on the CPU, device = the HTP's, on its x86 simulator; "
+                 "default: fp, or what the recipe or artifact is")
+      ->type_name("fp|qdq|device");
   app.add_option("--model", flags->checkpoint,
                  "The checkpoint of an artifact, for its float graph")
       ->type_name("MODEL");
@@ -117,8 +120,9 @@ Body AddLogits(CLI::App& app) {
       ->type_name("N");
   AddSourceFlags(app, flags->source);
   AddRecipeFlags(app, flags->quant);
+  AddSocFlag(app, flags->target);
   AddDataDirFlag(app, flags->quant.calibration.data_dir);
-  AddThreadsFlag(app, flags->threads);
+  AddEngineFlags(app, flags->engine);
   return [flags, &app]() -> Status {
     HX_RETURN_IF_ERROR(RefuseModelFlags(app, flags->model));
     return Logits(*flags);

@@ -39,7 +39,7 @@ struct Flags {
   bool quiet = false;
   CompileOptions compile;
   QuantFlags quant;
-  int threads = 0;
+  BackendOptions engine;
 };
 
 Status CheckFlags(const Flags& flags) {
@@ -120,13 +120,13 @@ Status Run(const Flags& flags) {
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
   CompileOptions compile = flags.compile;
-  compile.threads = flags.threads;
+  SetEngine(flags.engine, compile);
   HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, compile));
   HX_ASSIGN_OR_RETURN(auto artifact,
                       OpenStage({flags.model, "", compile}, "", progress));
   progress.Finish();
   HX_ASSIGN_OR_RETURN(const auto engine,
-                      CreateEngineFor(*artifact, flags.threads));
+                      CreateEngineFor(*artifact, flags.engine));
   HX_ASSIGN_OR_RETURN(const auto session,
                       Session::Create({artifact, engine.get(), {}}));
   const GenerateOptions options = OptionsFor(flags, *session);
@@ -193,7 +193,7 @@ Body AddRun(CLI::App& app) {
                  "Write times and rates here")
       ->type_name("FILE");
   app.add_flag("-q,--quiet", flags->quiet, "No progress and no statistics");
-  AddThreadsFlag(app, flags->threads);
+  AddEngineFlags(app, flags->engine);
   AddSourceFlags(app, flags->compile.source);
   AddRecipeFlags(app, flags->quant);
   AddDataDirFlag(app, flags->quant.calibration.data_dir);

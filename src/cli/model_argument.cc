@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
 
 #include "artifact/format.h"
-#include "backend/engines.h"
 
 namespace hexllm::cli {
 
@@ -95,8 +95,8 @@ Status RefuseModelFlags(const CLI::App& app, const std::string& model) {
   for (const char* name :
        {"--config", "--set", "--decoder-model", "--model-mode",
         "--prefill-ar-len", "--max-context-len", "--recipe", "--calib-prompt",
-        "--calib-tokens", "--calib-samples", "--calib-tasks",
-        "--calib-limit"}) {
+        "--calib-tokens", "--calib-samples", "--calib-tasks", "--calib-limit",
+        "--soc"}) {
     const CLI::Option* option = app.get_option_no_throw(name);
     if (option == nullptr || option->count() == 0) continue;
     return Error{ErrorCode::kUsage,
@@ -116,17 +116,29 @@ bool IsArtifact(const std::string& path) {
          head == artifact::kMagic;
 }
 
-void AddThreadsFlag(CLI::App& app, int& threads) {
-  app.add_option("-t,--threads", threads,
+void AddEngineFlags(CLI::App& app, BackendOptions& flags) {
+  app.add_option("-t,--threads", flags.threads,
                  "Threads of the CPU engine; 0 = one per core")
       ->check(CLI::Range(0, 1024));
+  app.add_option("--qnn-lib-dir", flags.qnn_lib_dir,
+                 "Folder of the QNN libraries (scripts/setup-qnn); default: "
+                 "those of QNN_SDK_ROOT")
+      ->type_name("DIR")
+      ->default_str("");
+}
+
+std::string QnnLibDir(const std::string& flag) {
+  if (!flag.empty()) return flag;
+  const char* sdk = std::getenv("QNN_SDK_ROOT");
+  return sdk == nullptr ? "" : fmt::format("{}/lib/x86_64-linux-clang", sdk);
 }
 
 Result<std::unique_ptr<Engine>> CreateEngineFor(
-    const artifact::Artifact& artifact, int threads) {
+    const artifact::Artifact& artifact, const BackendOptions& flags) {
   HX_CHECK(!artifact.manifest().graphs.empty());
-  return CreateEngine(artifact.manifest().graphs.front().backend,
-                      {.threads = threads});
+  BackendOptions options = flags;
+  options.qnn_lib_dir = QnnLibDir(flags.qnn_lib_dir);
+  return CreateEngine(artifact.manifest().graphs.front().backend, options);
 }
 
 }  // namespace hexllm::cli

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "artifact/artifact.h"
-#include "backend/engine.h"
+#include "backend/engines.h"
 #include "base/output_file.h"
 #include "base/progress.h"
 #include "base/status.h"
@@ -43,11 +43,14 @@ Status RefuseModelFlags(const CLI::App& app, const std::string& model);
 // True when `path` is a file that begins like an artifact.
 bool IsArtifact(const std::string& path);
 
-// -t, --threads of the CPU engine.
-void AddThreadsFlag(CLI::App& app, int& threads);
+// -t, --threads and --qnn-lib-dir.
+void AddEngineFlags(CLI::App& app, BackendOptions& flags);
+// The folder of the QNN libraries: `flag`, else that of the SDK at
+// QNN_SDK_ROOT, else "".
+std::string QnnLibDir(const std::string& flag);
 
 // The engine for the backend that the artifact's graphs are for.
 Result<std::unique_ptr<Engine>> CreateEngineFor(
-    const artifact::Artifact& artifact, int threads);
+    const artifact::Artifact& artifact, const BackendOptions& options);
 
 }  // namespace hexllm::cli

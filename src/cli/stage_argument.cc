@@ -12,10 +12,10 @@ namespace {
 Result<Stage> ParseStage(const std::string& text) {
   if (text == "fp") return Stage::kFloat;
   if (text == "qdq") return Stage::kQdq;
-  return Error{ErrorCode::kUnsupported,
-               fmt::format("stage: expected fp or qdq, the stages of this "
-                           "version, found {}",
-                           Quoted(text))};
+  if (text == "device") return Stage::kDevice;
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("stage: expected fp, qdq or device, found {}", Quoted(text))};
 }
 
 Result<std::shared_ptr<const artifact::Artifact>> CompileStage(
@@ -23,6 +23,10 @@ Result<std::shared_ptr<const artifact::Artifact>> CompileStage(
     ProgressSink& progress) {
   CompileOptions options = request.options;
   options.stage = stage;
+  if (stage == Stage::kDevice) {
+    options.target.name = "htp";
+    options.target.simulator = true;
+  }
   return CompileToMemory(model, options, progress);
 }
 
@@ -43,6 +47,16 @@ Result<std::shared_ptr<const artifact::Artifact>> OpenArtifactStage(
 }
 
 }  // namespace
+
+void AddSocFlag(CLI::App& app, TargetOptions& target) {
+  app.add_option("--soc", target.soc, "htp: the chip to compile for")
+      ->type_name("NAME");
+}
+
+void SetEngine(const BackendOptions& engine, CompileOptions& options) {
+  options.threads = engine.threads;
+  options.target.qnn_lib_dir = QnnLibDir(engine.qnn_lib_dir);
+}
 
 void AddRecipeFlags(CLI::App& app, QuantFlags& flags) {
   CalibrationOptions& calibration = flags.calibration;

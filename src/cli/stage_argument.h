@@ -1,5 +1,5 @@
 // Which numbers of a model a command works on: the flags --stage(s), --recipe,
-// --model and --calib-*, and the artifact that they ask for.
+// --model, --soc and --calib-*, and the artifact that they ask for.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "artifact/artifact.h"
+#include "backend/engines.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "compile/compiler.h"
@@ -20,6 +21,11 @@ struct QuantFlags {
   std::vector<std::string> calib_tokens;
   CalibrationOptions calibration;
 };
+
+// --soc.
+void AddSocFlag(CLI::App& app, TargetOptions& target);
+// Puts the threads and libraries of the engine into `options`.
+void SetEngine(const BackendOptions& engine, CompileOptions& options);
 
 void AddRecipeFlags(CLI::App& app, QuantFlags& flags);
 // --data-dir, for commands that read texts of tasks for calibration alone.
@@ -38,7 +44,8 @@ struct StageRequest {
 // kUnsupported for a stage that this version lacks; "" is fine.
 Status CheckStage(const std::string& stage);
 
-// The artifact of `stage` ("fp" or "qdq"; "" = an artifact as it is, of a model
+// The artifact of `stage` ("fp", "qdq" or "device", which is the HTP on x86's
+// simulator; "" = an artifact as it is, of a model
 // the float graph, or with a recipe its quantized one). kUsage when an artifact
 // is of another stage and --model is missing, kUnsupported for an unknown
 // stage.

@@ -83,27 +83,33 @@ struct Job {
 std::string DefaultRecipe(const CompileOptions& options,
                           const models::ModelSource& source) {
   if (options.stage == Stage::kFloat) return std::string(kFloatRecipe);
-  if (options.stage == Stage::kQdq)
+  if (options.stage == Stage::kQdq || NeedsStaticRecipe(options.target))
     return DefaultStaticRecipe(source, options.source);
   return std::string(source.spec->default_recipe);
 }
 
-// kUsage when stage and recipe contradict each other.
+// What a stage or target wants of a recipe; empty = the recipe has it.
+std::string_view MissingOf(const quant::Recipe& recipe,
+                           const CompileOptions& options) {
+  const bool is_float = recipe.name == kFloatRecipe;
+  if (options.stage == Stage::kFloat && !is_float) return kFloatRecipe;
+  if (options.stage == Stage::kQdq && is_float) return "a quantized recipe";
+  if (NeedsStaticRecipe(options.target) && !IsStatic(recipe))
+    return "fp16 or a recipe with static ranges, as the HTP needs";
+  return "";
+}
+
+// kUsage when stage or target and recipe contradict each other.
 Result<quant::Recipe> ChooseRecipe(const CompileOptions& options,
                                    const models::ModelSource& source) {
   HX_ASSIGN_OR_RETURN(
       quant::Recipe recipe,
       quant::FindRecipe(options.recipe.empty() ? DefaultRecipe(options, source)
                                                : options.recipe));
-  const bool is_float = recipe.name == kFloatRecipe;
-  if ((options.stage == Stage::kFloat && !is_float) ||
-      (options.stage == Stage::kQdq && is_float)) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("--recipe: expected {} for this stage, found {}",
-                             is_float ? "a quantized recipe" : kFloatRecipe,
-                             Quoted(recipe.name))};
-  }
-  return recipe;
+  const std::string_view missing = MissingOf(recipe, options);
+  if (missing.empty()) return recipe;
+  return Error{ErrorCode::kUsage, fmt::format("--recipe: expected {}, found {}",
+                                              missing, Quoted(recipe.name))};
 }
 
 Result<Job> Prepare(const std::string& model_path,
@@ -170,7 +176,7 @@ Result<ir::Module> BuildGraphs(const Job& job) {
   } else {
     HX_RETURN_IF_ERROR(Quantize(module, recipe, quantize));
     HX_RETURN_IF_ERROR(
-        RunPipeline(module, job.options.target, DumpOptions(job)));
+        RunPipeline(module, job.options.target.name, DumpOptions(job)));
   }
   return module;
 }
@@ -197,7 +203,7 @@ Result<artifact::Manifest> EmitArtifact(const Job& job,
   manifest.recipe = job.recipe.name;
   manifest.weight_bytes = quant::WeightBytes(module);
   if (job.recipe.name != kFloatRecipe) {
-    manifest.stage = "qdq";
+    manifest.stage = NeedsStaticRecipe(job.options.target) ? "device" : "qdq";
     HX_RETURN_IF_ERROR(AddQuantization(job, module, sink));
   }
   HX_RETURN_IF_ERROR(AddText(job.text, sink, manifest));

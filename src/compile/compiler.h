@@ -14,6 +14,7 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "compile/calibration_set.h"
+#include "compile/targets.h"
 #include "models/model_source.h"
 
 namespace hexllm {
@@ -29,6 +30,7 @@ enum class Stage : uint8_t {
   kTarget,  // what the target runs with the recipe
   kFloat,   // the float graphs: recipe fp32
   kQdq,     // quantized graphs on the CPU
+  kDevice,  // compiled for the HTP, run on the device or its simulator
 };
 
 inline constexpr int64_t kDefaultContextLen = 1024;
@@ -36,11 +38,12 @@ inline constexpr int64_t kDefaultPrefillArLen = 128;
 
 struct CompileOptions {
   models::SourceOptions source = {};
-  std::string target = "cpu";
+  TargetOptions target = {};
   Stage stage = Stage::kTarget;
   // A built-in recipe or a JSON file; empty = the default of target ("fp32" for
-  // the CPU) and stage (qdq: the model's static recipe). Recipes whose ranges are static give the qdq stage: the graphs as
-  // the HTP gets them, run on the CPU.
+  // the CPU, the model's static recipe for the HTP) and stage (qdq: the same).
+  // Recipes whose ranges are static give the qdq stage: the graphs as the HTP
+  // gets them, run on the CPU.
   std::string recipe = {};
   CalibrationOptions calibration = {};
   int threads = 0;  // of calibration; 0 = one per physical core

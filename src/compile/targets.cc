@@ -3,20 +3,48 @@
 #include <fmt/format.h>
 
 #include "backend/cpu/lower.h"
+#include "backend/htp/lower.h"
+#include "backend/htp/soc_table.h"
 
 namespace hexllm {
 namespace {
 
 using LowerFn = Result<std::vector<artifact::GraphEntry>> (*)(
-    const ir::Module&, artifact::SegmentSink&, ProgressSink&);
+    const TargetOptions&, const ir::Module&, artifact::SegmentSink&,
+    ProgressSink&);
+
+Result<std::vector<artifact::GraphEntry>> LowerCpu(const TargetOptions&,
+                                                   const ir::Module& module,
+                                                   artifact::SegmentSink& sink,
+                                                   ProgressSink& progress) {
+  return cpu::Lower(module, sink, progress);
+}
+
+Result<std::vector<artifact::GraphEntry>> LowerHtp(const TargetOptions& target,
+                                                   const ir::Module& module,
+                                                   artifact::SegmentSink& sink,
+                                                   ProgressSink& progress) {
+  const htp::LowerOptions options{.soc = target.soc,
+                                  .lib_dir = target.qnn_lib_dir,
+                                  .simulator = target.simulator};
+  return htp::Lower(module, options, sink, progress);
+}
+
+Status CheckNothing(const TargetOptions&) { return OkStatus(); }
+Status CheckSoc(const TargetOptions& target) {
+  return htp::FindSoc(target.soc).status();
+}
 
 struct Target {
   std::string_view name;
+  bool needs_static_recipe;
+  Status (*check)(const TargetOptions&);
   LowerFn lower;
 };
 
 constexpr Target kTargets[] = {
-    {"cpu", cpu::Lower},
+    {"cpu", false, CheckNothing, LowerCpu},
+    {"htp", true, CheckSoc, LowerHtp},
 };
 
 const Target* FindTarget(std::string_view name) {
@@ -26,24 +54,32 @@ const Target* FindTarget(std::string_view name) {
   return nullptr;
 }
 
+const Target& TargetOf(const TargetOptions& options) {
+  const Target* row = FindTarget(options.name);
+  HX_CHECK(row != nullptr);
+  return *row;
+}
+
 }  // namespace
 
-Status CheckTarget(std::string_view target) {
-  if (FindTarget(target) != nullptr) return OkStatus();
+Status CheckTarget(const TargetOptions& target) {
+  if (const Target* row = FindTarget(target.name)) return row->check(target);
   std::string known;
   for (const Target& row : kTargets)
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
-  return Error{
-      ErrorCode::kUnsupported,
-      fmt::format("--target: expected one of {}, found '{}'", known, target)};
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("--target: expected one of {}, found '{}'", known,
+                           target.name)};
+}
+
+bool NeedsStaticRecipe(const TargetOptions& target) {
+  return TargetOf(target).needs_static_recipe;
 }
 
 Result<std::vector<artifact::GraphEntry>> LowerForTarget(
-    std::string_view target, const ir::Module& module,
+    const TargetOptions& target, const ir::Module& module,
     artifact::SegmentSink& sink, ProgressSink& progress) {
-  const Target* row = FindTarget(target);
-  HX_CHECK(row != nullptr);
-  return row->lower(module, sink, progress);
+  return TargetOf(target).lower(target, module, sink, progress);
 }
 
 }  // namespace hexllm

@@ -2,6 +2,7 @@
 // backend: one row in targets.cc.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,13 +18,24 @@ namespace hexllm {
 // whatever runs them.
 inline constexpr std::string_view kStaticPipeline = "htp";
 
-// kUnsupported naming the targets that there are.
-Status CheckTarget(std::string_view target);
+// What is compiled for.
+struct TargetOptions {
+  std::string name = "cpu";
+  std::string soc = "SM8750";    // htp: the chip
+  std::string qnn_lib_dir = {};  // htp: the folder of libQnnHtp.so
+  // htp: graphs share no weights, so that the context loads on x86.
+  bool simulator = false;
+};
+
+// kUnsupported naming the targets that there are; kUsage for an unknown chip.
+Status CheckTarget(const TargetOptions& target);
+// True when the target runs graphs of kStaticPipeline alone.
+bool NeedsStaticRecipe(const TargetOptions& target);
 
 // Lowers `module` for a target that CheckTarget accepts; see the backend's
 // lower.h.
 Result<std::vector<artifact::GraphEntry>> LowerForTarget(
-    std::string_view target, const ir::Module& module,
+    const TargetOptions& target, const ir::Module& module,
     artifact::SegmentSink& sink, ProgressSink& progress);
 
 }  // namespace hexllm

@@ -163,7 +163,10 @@ class DecoderBuilder {
         Transposed(k, {1, 2, 0}, prefix + ".k_new"));  // [T,G,D] -> [G,D,T]
     v_out_.push_back(
         Transposed(v, {1, 0, 2}, prefix + ".v_new"));  // [T,G,D] -> [G,T,D]
-    const double scale = 1.0 / std::sqrt(static_cast<double>(config_.head_dim));
+    // A number of f32, as plans keep it: the interpreter then computes the
+    // same.
+    const double scale = static_cast<float>(
+        1.0 / std::sqrt(static_cast<double>(config_.head_dim)));
     const ValueId heads =
         Add(OpKind::kAttention,
             {q, k_in_[l], v_in_[l], k_out_[l], v_out_[l], mask_},
