@@ -10,23 +10,12 @@
 #include "quant/scheme.h"
 #include "tests/e2e/run_model.h"
 #include "tests/support/golden_tensors.h"
+#include "tests/support/sqnr.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_llama.h"
 
 namespace hexllm::testing {
 namespace {
-
-// 10 log10(sum ref^2 / sum (ref - x)^2) over all logits.
-double Sqnr(const std::vector<float>& reference, const std::vector<float>& x) {
-  EXPECT_EQ(reference.size(), x.size());
-  double signal = 0, noise = 0;
-  for (size_t i = 0; i < std::min(reference.size(), x.size()); ++i) {
-    const double error = static_cast<double>(reference[i]) - x[i];
-    signal += static_cast<double>(reference[i]) * reference[i];
-    noise += error * error;
-  }
-  return 10 * std::log10(signal / noise);
-}
 
 // The least SQNR of the tiny Llama-3.2-1B with each scheme; a few dB below what
 // was seen.
