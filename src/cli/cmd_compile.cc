@@ -20,7 +20,9 @@ struct Flags {
 Status Compile(const Flags& flags) {
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
-  HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model, ""));
+  const std::vector<std::string> inputs =
+      FilesOf(flags.quant, flags.options.source);
+  HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model, inputs));
   if (IsArtifact(flags.model)) {
     return Error{ErrorCode::kUsage,
                  fmt::format("{}: expected a checkpoint, found an artifact, "
@@ -30,8 +32,10 @@ Status Compile(const Flags& flags) {
   CompileOptions options = flags.options;
   HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, options));
   SetEngine(flags.engine, options);
-  if (!options.quant_attrs_path.empty())
-    HX_RETURN_IF_ERROR(CheckOutput(options.quant_attrs_path, flags.model, ""));
+  HX_RETURN_IF_ERROR(
+      CheckOutput(options.quant_attrs_path, flags.model, inputs));
+  HX_RETURN_IF_ERROR(
+      CheckOutputsDiffer(flags.out, options.quant_attrs_path, "--quant-attrs"));
   HX_RETURN_IF_ERROR(CompileToFile(flags.model, flags.out, options, progress));
   progress.Finish();
   return OkStatus();

@@ -117,7 +117,10 @@ Result<CompileOptions> CompileOptionsFor(const Flags& flags) {
 Result<StageResult> MeasureStage(const Flags& flags, const std::string& stage,
                                  StderrProgress& progress) {
   HX_ASSIGN_OR_RETURN(CompileOptions compile, CompileOptionsFor(flags));
-  if (stage == "fp") compile.recipe.clear();
+  if (stage == "fp") {
+    compile.recipe.clear();
+    compile.calibration = {};
+  }
   HX_ASSIGN_OR_RETURN(auto artifact, OpenStage({flags.model, flags.checkpoint,
                                                 std::move(compile)},
                                                stage, progress));
@@ -144,7 +147,8 @@ Result<StageResult> MeasureStage(const Flags& flags, const std::string& stage,
 Status Eval(const Flags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
   HX_ASSIGN_OR_RETURN(auto json_file,
-                      OptionalOutput(flags.json, flags.model, ""));
+                      OptionalOutput(flags.json, flags.model,
+                                     FilesOf(flags.quant, flags.source)));
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
   // Without --stages: the one that model, artifact and recipe mean.
@@ -187,6 +191,7 @@ Body AddEval(CLI::App& app) {
                  "on the CPU, device = the HTP's, on its x86 simulator; "
                  "default: fp, or what the recipe or artifact is")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("fp,qdq,device");
   app.add_option("--model", flags->checkpoint,
                  "The checkpoint of an artifact, for its float graph")
@@ -199,7 +204,7 @@ Body AddEval(CLI::App& app) {
          "Tokens from one window's start to the next; default: the window")
       ->type_name("N");
   app.add_option("--limit", flags->limit, "Windows; default: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(WholeNumber(0, UINT64_MAX))
       ->type_name("N");
   app.add_option("--json", flags->json, "Write the result here")
       ->type_name("FILE");

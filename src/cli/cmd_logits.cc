@@ -66,8 +66,15 @@ Result<CompileOptions> OptionsFor(const Flags& flags, size_t tokens) {
   return options;
 }
 
+std::vector<std::string> InputsOf(const Flags& flags) {
+  std::vector<std::string> inputs = FilesOf(flags.quant, flags.source);
+  inputs.push_back(IdsFile(flags.ids));
+  inputs.push_back(flags.checkpoint);
+  return inputs;
+}
+
 Status Logits(const Flags& flags) {
-  HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model, IdsFile(flags.ids)));
+  HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model, InputsOf(flags)));
   HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ParseIds(flags.ids));
   StderrProgress progress(StderrProgress::Verbosity::kQuiet);
   HX_ASSIGN_OR_RETURN(CompileOptions compile, OptionsFor(flags, ids.size()));

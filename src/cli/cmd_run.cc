@@ -114,9 +114,10 @@ Status RunText(const Flags& flags, Session& session,
 
 Status Run(const Flags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
-  HX_ASSIGN_OR_RETURN(
-      auto stats_file,
-      OptionalOutput(flags.stats_json, flags.model, IdsFile(flags.ids)));
+  std::vector<std::string> inputs = FilesOf(flags.quant, flags.compile.source);
+  inputs.push_back(IdsFile(flags.ids));
+  HX_ASSIGN_OR_RETURN(auto stats_file,
+                      OptionalOutput(flags.stats_json, flags.model, inputs));
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
   CompileOptions compile = flags.compile;
@@ -157,7 +158,7 @@ void AddSamplingFlags(CLI::App& app, SamplingFlags& flags) {
                  "Above 1: make tokens that were there less likely")
       ->type_name("X");
   app.add_option("--seed", flags.seed, "Same seed, same answer")
-      ->check(CLI::NonNegativeNumber)
+      ->check(WholeNumber(0, UINT64_MAX))
       ->type_name("S");
 }
 
@@ -172,6 +173,7 @@ Body AddRun(CLI::App& app) {
   app.add_option("-p,--prompt", flags->prompts,
                  "What to say; again for the next turn")
       ->type_name("TEXT")
+      ->allow_extra_args(false)
       ->take_all();
   app.add_option("--system", flags->system, "The system message")
       ->type_name("TEXT");

@@ -112,6 +112,7 @@ Body AddTemplate(CLI::App& app) {
   app.add_option("--var", flags->variables,
                  "A further variable of the template")
       ->type_name("KEY=JSON")
+      ->allow_extra_args(false)
       ->default_str("");
   return [flags] { return Template(*flags); };
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +11,7 @@
 #include <memory>
 
 #include "artifact/format.h"
+#include "base/quote.h"
 
 namespace hexllm::cli {
 
@@ -20,6 +23,7 @@ void AddSourceFlags(CLI::App& app, models::SourceOptions& source) {
          "--set", source.overrides,
          "Override one key of config.json; VALUE is JSON or a bare word")
       ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
       ->default_str("");
   app.add_option("--decoder-model", source.decoder_model,
                  "Name the model where the files cannot")
@@ -67,9 +71,26 @@ bool ReplacesFileOf(const std::string& output, const std::string& model) {
 
 }  // namespace
 
+CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
+  const auto check = [least, most](const std::string& text) {
+    uint64_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    const bool fits = error == std::errc() && stop == end && least <= number &&
+                      number <= most;
+    return fits ? std::string()
+                : fmt::format("expected a whole number from {} to {}, found {}",
+                              least, most, Quoted(text));
+  };
+  return CLI::Validator(check, "");
+}
+
 Status CheckOutput(const std::string& output, const std::string& model,
-                   const std::string& ids_file) {
-  if (!IsSameFile(output, model) && !IsSameFile(output, ids_file) &&
+                   const std::vector<std::string>& inputs) {
+  const bool replaces_input = std::any_of(
+      inputs.begin(), inputs.end(),
+      [&](const std::string& input) { return IsSameFile(output, input); });
+  if (!IsSameFile(output, model) && !replaces_input &&
       !ReplacesFileOf(output, model)) {
     return OkStatus();
   }
@@ -79,11 +100,25 @@ Status CheckOutput(const std::string& output, const std::string& model,
                            output)};
 }
 
-Result<std::optional<OutputFile>> OptionalOutput(const std::string& path,
-                                                 const std::string& model,
-                                                 const std::string& ids_file) {
+Status CheckOutputsDiffer(const std::string& first, const std::string& second,
+                          std::string_view flag) {
+  std::error_code error;
+  const auto place = [&](const std::string& path) {
+    return std::filesystem::weakly_canonical(
+        std::filesystem::absolute(path, error), error);
+  };
+  if (second.empty() || place(first) != place(second)) return OkStatus();
+  return Error{ErrorCode::kUsage,
+               fmt::format("{}: expected another file than {}, the command's "
+                           "first output",
+                           flag, first)};
+}
+
+Result<std::optional<OutputFile>> OptionalOutput(
+    const std::string& path, const std::string& model,
+    const std::vector<std::string>& inputs) {
   if (path.empty()) return std::optional<OutputFile>();
-  HX_RETURN_IF_ERROR(CheckOutput(path, model, ids_file));
+  HX_RETURN_IF_ERROR(CheckOutput(path, model, inputs));
   HX_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   return std::optional<OutputFile>(std::move(file));
 }

@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "artifact/artifact.h"
 #include "backend/engines.h"
@@ -24,16 +26,25 @@ void AddSourceFlags(CLI::App& app, models::SourceOptions& source);
 void AddModelModeFlag(CLI::App& app, ModelMode& mode);
 void AddPrefillLogitsFlag(CLI::App& app, LogitsRows& rows);
 
+// For numbers: a whole one in these bounds.
+CLI::Validator WholeNumber(uint64_t least, uint64_t most);
+
 // kUsage when `output` is `model`, one of the files that a model folder is made
-// of, or `ids_file` (may be empty): writing would destroy what is read.
+// of, or one of the other files `inputs` (empty names are none): writing would
+// destroy what is read.
 Status CheckOutput(const std::string& output, const std::string& model,
-                   const std::string& ids_file);
+                   const std::vector<std::string>& inputs);
+
+// kUsage when both name one file, there or not; `flag` is what named the
+// second.
+Status CheckOutputsDiffer(const std::string& first, const std::string& second,
+                          std::string_view flag);
 
 // The file that a flag names for a second output, made before the work so that
 // a bad path is found at once; nothing when `path` is empty.
-Result<std::optional<OutputFile>> OptionalOutput(const std::string& path,
-                                                 const std::string& model,
-                                                 const std::string& ids_file);
+Result<std::optional<OutputFile>> OptionalOutput(
+    const std::string& path, const std::string& model,
+    const std::vector<std::string>& inputs);
 
 // kUsage when `model` is an artifact and a flag was given that says how to read
 // or compile a checkpoint: an artifact is compiled already. With --model there

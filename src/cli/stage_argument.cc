@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+
 #include "base/quote.h"
 #include "cli/ids_argument.h"
 #include "cli/model_argument.h"
+#include "quant/recipe.h"
 
 namespace hexllm::cli {
 namespace {
@@ -66,10 +69,12 @@ void AddRecipeFlags(CLI::App& app, QuantFlags& flags) {
   app.add_option("--calib-prompt", calibration.prompts,
                  "Calibrate on this user's message; may be given again")
       ->type_name("TEXT")
+      ->allow_extra_args(false)
       ->take_all();
   app.add_option("--calib-tokens", flags.calib_tokens,
                  "Calibrate on these ids: 1,2,3 or FILE.safetensors:TENSOR")
       ->type_name("IDS")
+      ->allow_extra_args(false)
       ->take_all();
   app.add_option("--calib-samples", calibration.samples_path,
                  "Calibrate on the chats of a JSON file")
@@ -79,7 +84,7 @@ void AddRecipeFlags(CLI::App& app, QuantFlags& flags) {
       ->type_name("wikitext");
   app.add_option("--calib-limit", calibration.limit,
                  "Most sequences of each calibration source")
-      ->check(CLI::NonNegativeNumber)
+      ->check(WholeNumber(1, INT64_MAX))
       ->type_name("N");
 }
 
@@ -96,6 +101,16 @@ Status ApplyQuantFlags(const QuantFlags& flags, CompileOptions& options) {
     options.calibration.ids.push_back(std::move(ids));
   }
   return OkStatus();
+}
+
+std::vector<std::string> FilesOf(const QuantFlags& flags,
+                                 const models::SourceOptions& source) {
+  std::vector<std::string> files = {source.config_path,
+                                    flags.calibration.samples_path};
+  if (quant::IsRecipeFile(flags.recipe)) files.push_back(flags.recipe);
+  for (const std::string& ids : flags.calib_tokens)
+    files.push_back(IdsFile(ids));
+  return files;
 }
 
 Status CheckStage(const std::string& stage) {

@@ -34,6 +34,10 @@ void AddDataDirFlag(CLI::App& app, std::string& dir);
 // Puts the flags into `options`. Errors of ParseIds.
 Status ApplyQuantFlags(const QuantFlags& flags, CompileOptions& options);
 
+// The files that these flags read, beside those of the model.
+std::vector<std::string> FilesOf(const QuantFlags& flags,
+                                 const models::SourceOptions& source);
+
 // A model or artifact, and how to compile what has to be compiled.
 struct StageRequest {
   std::string path;        // the command's MODEL|FILE.hxl

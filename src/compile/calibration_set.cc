@@ -214,10 +214,19 @@ bool NamesSources(const CalibrationOptions& options) {
 
 }  // namespace
 
+bool IsGiven(const CalibrationOptions& options) {
+  return NamesSources(options) || options.limit;
+}
+
 Result<TokenSequences> MakeCalibrationSet(const CalibrationOptions& options,
                                           const TextAssets& text, int64_t vocab,
                                           size_t max_tokens,
                                           ProgressSink& progress) {
+  if (options.limit && !NamesSources(options)) {
+    return Error{ErrorCode::kUsage,
+                 "--calib-limit: expected with --calib-prompt, --calib-tokens, "
+                 "--calib-samples or --calib-tasks, found none of them"};
+  }
   SetBuilder builder(options, text, max_tokens);
   HX_RETURN_IF_ERROR(builder.AddPrompts());
   HX_RETURN_IF_ERROR(builder.AddIds(vocab));

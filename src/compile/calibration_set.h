@@ -35,12 +35,15 @@ struct CalibrationOptions {
 inline constexpr int64_t kDefaultTaskWindows = 4;
 inline constexpr size_t kTaskWindowTokens = 512;
 
+// True when a source or the limit is given.
+bool IsGiven(const CalibrationOptions& options);
+
 using TokenSequences = std::vector<std::vector<int32_t>>;
 
 // Sequences of 1 to `max_tokens` valid ids; longer ones are cut into pieces. At
 // least one. kBadInput for an empty set, a malformed file or ids outside the
-// vocabulary, kUsage for an unknown task, kUnsupported for text when the model
-// has no tokenizer.
+// vocabulary, kUsage for an unknown task or a limit of nothing, kUnsupported
+// for text when the model has no tokenizer.
 Result<TokenSequences> MakeCalibrationSet(const CalibrationOptions& options,
                                           const TextAssets& text, int64_t vocab,
                                           size_t max_tokens,

@@ -91,7 +91,7 @@ std::string DefaultRecipe(const CompileOptions& options,
 // What a stage or target wants of a recipe; empty = the recipe has it.
 std::string_view MissingOf(const quant::Recipe& recipe,
                            const CompileOptions& options) {
-  const bool is_float = recipe.name == kFloatRecipe;
+  const bool is_float = !quant::Quantizes(recipe);
   if (options.stage == Stage::kFloat && !is_float) return kFloatRecipe;
   if (options.stage == Stage::kQdq && is_float) return "a quantized recipe";
   if (NeedsStaticRecipe(options.target) && !IsStatic(recipe))
@@ -183,7 +183,7 @@ Result<ir::Module> BuildGraphs(const Job& job) {
 
 // Recipe and encodings, for people and tools.
 Status AddQuantization(const Job& job, const ir::Module& module,
-                       artifact::SegmentSink& sink) {
+                       artifact::SegmentSink& sink, OutputFile* attrs) {
   const std::string encodings = quant::EncodingsToJson(module);
   HX_RETURN_IF_ERROR(sink.Add({"recipe", artifact::SegmentKind::kText},
                               AsBytes(quant::RecipeToJson(job.recipe)))
@@ -191,20 +191,36 @@ Status AddQuantization(const Job& job, const ir::Module& module,
   HX_RETURN_IF_ERROR(
       sink.Add({"encodings", artifact::SegmentKind::kText}, AsBytes(encodings))
           .status());
-  const std::string& path = job.options.quant_attrs_path;
-  return path.empty() ? OkStatus() : WriteFile(path, AsBytes(encodings));
+  return attrs == nullptr ? OkStatus() : attrs->Write(AsBytes(encodings));
 }
 
-// Fills `sink` and returns the manifest that goes with it.
+// The file for the encodings, opened before the work, so that a path that
+// cannot be written costs nothing.
+Result<std::optional<OutputFile>> OpenQuantAttrs(const Job& job) {
+  const std::string& path = job.options.quant_attrs_path;
+  if (path.empty()) return std::optional<OutputFile>();
+  if (!quant::Quantizes(job.recipe)) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--quant-attrs: expected with a recipe that "
+                             "quantizes, found {}",
+                             Quoted(job.recipe.name))};
+  }
+  HX_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  return std::optional<OutputFile>(std::move(file));
+}
+
+// Fills `sink`, and `attrs` unless null, and returns the manifest that goes
+// with it.
 Result<artifact::Manifest> EmitArtifact(const Job& job,
-                                        artifact::SegmentSink& sink) {
+                                        artifact::SegmentSink& sink,
+                                        OutputFile* attrs) {
   HX_ASSIGN_OR_RETURN(const ir::Module module, BuildGraphs(job));
   artifact::Manifest manifest = ManifestOf(job.source, job.lengths.context);
   manifest.recipe = job.recipe.name;
   manifest.weight_bytes = quant::WeightBytes(module);
-  if (job.recipe.name != kFloatRecipe) {
+  if (quant::Quantizes(job.recipe)) {
     manifest.stage = NeedsStaticRecipe(job.options.target) ? "device" : "qdq";
-    HX_RETURN_IF_ERROR(AddQuantization(job, module, sink));
+    HX_RETURN_IF_ERROR(AddQuantization(job, module, sink, attrs));
   }
   HX_RETURN_IF_ERROR(AddText(job.text, sink, manifest));
   HX_RETURN_IF_ERROR(
@@ -222,9 +238,12 @@ Status CompileToFile(const std::string& model_path, const std::string& out_path,
   HX_ASSIGN_OR_RETURN(const Job job, Prepare(model_path, options, progress));
   HX_ASSIGN_OR_RETURN(artifact::FileSink sink,
                       artifact::FileSink::Create(out_path));
-  HX_ASSIGN_OR_RETURN(artifact::Manifest manifest, EmitArtifact(job, sink));
+  HX_ASSIGN_OR_RETURN(auto attrs, OpenQuantAttrs(job));
+  HX_ASSIGN_OR_RETURN(artifact::Manifest manifest,
+                      EmitArtifact(job, sink, attrs ? &*attrs : nullptr));
   progress.Begin("finish file", "", 0);
-  return sink.Finish(std::move(manifest));
+  HX_RETURN_IF_ERROR(sink.Finish(std::move(manifest)));
+  return attrs ? attrs->Commit() : OkStatus();
 }
 
 Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
@@ -232,7 +251,8 @@ Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
     ProgressSink& progress) {
   HX_ASSIGN_OR_RETURN(const Job job, Prepare(model_path, options, progress));
   artifact::MemorySink sink;
-  HX_ASSIGN_OR_RETURN(artifact::Manifest manifest, EmitArtifact(job, sink));
+  HX_ASSIGN_OR_RETURN(artifact::Manifest manifest,
+                      EmitArtifact(job, sink, nullptr));
   return sink.Finish(std::move(manifest), job.source.checkpoint);
 }
 

@@ -47,7 +47,7 @@ struct CompileOptions {
   std::string recipe = {};
   CalibrationOptions calibration = {};
   int threads = 0;  // of calibration; 0 = one per physical core
-  // When not empty: the encodings go there as JSON.
+  // When not empty: CompileToFile writes the encodings there as JSON.
   std::string quant_attrs_path = {};
   ModelMode mode = ModelMode::kHybrid;
   // Unset: kDefaultContextLen and kDefaultPrefillArLen, or less where the model

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/quote.h"
 #include "compile/calibrate.h"
 #include "quant/assign.h"
 
@@ -86,6 +87,12 @@ Status Quantize(ir::Module& module, const quant::ResolvedRecipe& recipe,
                                                 .sequences = sequences,
                                                 .threads = job.threads,
                                                 .progress = job.progress}));
+  }
+  if (!NeedsRanges(recipe) && IsGiven(job.calibration)) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--calib-*: expected with a recipe that "
+                             "calibrates, found {}",
+                             Quoted(recipe.recipe.name))};
   }
   const std::set<int> wide =
       ChooseWideKeys(calibration, recipe.recipe, job.progress);

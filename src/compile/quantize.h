@@ -37,7 +37,8 @@ bool IsStatic(const quant::Recipe& recipe);
 // Encodings of `module`: of the graphs as built for a recipe that is not
 // static, of the target-lowered ones for one that is; the latter calibrates.
 // Warnings and decisions go to `progress`. kBadInput for NaN or infinity in
-// weights or activations and for an empty calibration set.
+// weights or activations and for an empty calibration set, kUsage for a
+// calibration that nothing needs.
 Status Quantize(ir::Module& module, const quant::ResolvedRecipe& recipe,
                 const QuantizeJob& job);
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -68,15 +67,6 @@ int64_t FindPlainConstants(const ir::Module& module,
   return static_cast<int64_t>(weights.size());
 }
 
-// False for a recipe that leaves everything as stored, whose weights nobody
-// needs to read.
-bool Quantizes(const ResolvedRecipe& recipe) {
-  return IsQuantized(recipe.recipe.defaults) ||
-         std::ranges::any_of(recipe.layers, [](const auto& layer) {
-           return IsQuantized(layer.second);
-         });
-}
-
 Status CheckStoredInputs(const ir::Graph& graph, const ir::Node& node,
                          AssignShared shared) {
   for (const ir::ValueId input : node.inputs) {
@@ -88,7 +78,8 @@ Status CheckStoredInputs(const ir::Graph& graph, const ir::Node& node,
 
 Status EncodeDynamicWeights(ir::Module& module, ir::Graph& graph,
                             AssignShared shared) {
-  if (!Quantizes(*shared.options.recipe)) return OkStatus();
+  // A recipe that leaves everything as stored: nobody needs to read it now.
+  if (!Quantizes(shared.options.recipe->recipe)) return OkStatus();
   for (ir::Node& node : graph.nodes) {
     HX_RETURN_IF_ERROR(CheckStoredInputs(graph, node, shared));
     if (!IsLinear(node.op)) continue;

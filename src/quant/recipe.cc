@@ -37,10 +37,6 @@ Json WriteRule(const Rule& rule) {
   return json;
 }
 
-bool IsFileName(std::string_view name) {
-  return name.ends_with(".json") || name.find('/') != std::string_view::npos;
-}
-
 Result<Recipe> LoadRecipe(const std::string& path) {
   HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   if (file.bytes().size() > kMaxFileBytes) {
@@ -56,6 +52,20 @@ Result<Recipe> LoadRecipe(const std::string& path) {
 
 }  // namespace
 
+bool Quantizes(const Recipe& recipe) {
+  const auto rounds = [](const Scheme* scheme) {
+    return scheme->activations != ActivationKind::kFloat32;
+  };
+  return rounds(recipe.defaults.scheme) ||
+         std::ranges::any_of(recipe.rules, [&](const Rule& rule) {
+           return rule.scheme && rounds(*rule.scheme);
+         });
+}
+
+bool IsRecipeFile(std::string_view name) {
+  return name.ends_with(".json") || name.find('/') != std::string_view::npos;
+}
+
 std::string RecipeToJson(const Recipe& recipe) {
   Json json = {{"name", recipe.name},
                {"description", recipe.description},
@@ -69,7 +79,7 @@ std::string RecipeToJson(const Recipe& recipe) {
 }
 
 Result<Recipe> FindRecipe(const std::string& name_or_file) {
-  if (IsFileName(name_or_file)) return LoadRecipe(name_or_file);
+  if (IsRecipeFile(name_or_file)) return LoadRecipe(name_or_file);
   std::vector<std::string_view> names;
   for (const BuiltinRecipe& recipe : BuiltinRecipes()) {
     if (recipe.name != name_or_file) {

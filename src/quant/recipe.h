@@ -87,6 +87,12 @@ struct Recipe {
   bool operator==(const Recipe&) const = default;
 };
 
+// False when no layer's scheme is other than fp32: everything stays as stored.
+bool Quantizes(const Recipe& recipe);
+
+// True for a recipe's name that FindRecipe takes for a file.
+bool IsRecipeFile(std::string_view name);
+
 // Reads and validates a recipe; `where` (a file or recipe name) begins each
 // message. kBadInput for unknown keys, wrong types, values out of range,
 // schemes that cannot stand together, and two rules for the same layers that

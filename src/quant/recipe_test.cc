@@ -276,6 +276,17 @@ TEST(Recipe, RulesThatSayTheSameOrDifferentThingsAreNoConflict) {
                   {"names": ["a"], "ops": ["linear"], "scheme": "8a8w"}])"));
 }
 
+// By what it says, whatever its name.
+TEST(Recipe, QuantizesWhereALayerIsRounded) {
+  EXPECT_FALSE(Quantizes(Parse(Defaults(R"("scheme": "fp32")"))));
+  EXPECT_TRUE(Quantizes(Parse(Defaults(R"("scheme": "fp16")"))));
+  EXPECT_TRUE(Quantizes(Parse(Defaults(R"("scheme": "cpu-w8a8")"))));
+  EXPECT_TRUE(Quantizes(Parse(Text(R"("defaults": {"scheme": "fp32"},
+              "rules": [{"names": ["a"], "scheme": "cpu-w8a8"}])"))));
+  EXPECT_FALSE(Quantizes(Parse(Text(R"("defaults": {"scheme": "fp32"},
+              "rules": [{"names": ["a"], "scheme": "fp32"}])"))));
+}
+
 TEST(Recipe, PlainSchemesStandTogether) {
   const Recipe recipe = Parse(Text(R"("defaults": {"scheme": "cpu-w4a8"},
               "rules": [{"names": ["lm_head"], "scheme": "cpu-w8a8"},

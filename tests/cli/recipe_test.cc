@@ -89,6 +89,103 @@ TEST(RecipeCommand, ErrorsNameTheFileAndThePlace) {
               "none.json");
 }
 
+// A recipe is what it says, not what it is called.
+TEST(RecipeFlag, FloatRecipesAreKnownByTheirSchemes) {
+  const TempDir dir;
+  const std::string rounded = dir.Write(
+      "a.json", R"({"name": "fp32", "defaults": {"scheme": "fp16"}})");
+  const std::string plain = dir.Write(
+      "b.json", R"({"name": "mine", "defaults": {"scheme": "fp32"}})");
+  const auto logits = [&](const std::string& recipe, const std::string& stage) {
+    return RunHexllm({"logits", Model(), "--tokens", "1,2", "--stage", stage,
+                      "--recipe", recipe, "-o", dir.File("l.safetensors")});
+  };
+  ExpectError(logits(rounded, "fp"), 2, "expected fp32");
+  ExpectError(logits(plain, "qdq"), 2, "expected a quantized recipe");
+  EXPECT_EQ(logits(rounded, "qdq").status, 0);
+  EXPECT_EQ(logits(plain, "fp").status, 0);
+}
+
+// The arguments of a compile of the model to `out`, with `flags`.
+std::vector<std::string> Compile(const std::string& out,
+                                 const std::vector<std::string>& flags) {
+  std::vector<std::string> args = {"compile", Model(), "-q", "-o", out};
+  args.insert(args.end(), flags.begin(), flags.end());
+  return args;
+}
+
+TEST(RecipeFlag, OutputsDestroyNoInput) {
+  const TempDir dir;
+  const std::string text =
+      R"({"name": "mine", "defaults": {"scheme": "cpu-w8a8"}})";
+  const std::string recipe = dir.Write("r.json", text);
+  const std::string chats = dir.Write("c.json", R"(["hello"])");
+  const std::string out = dir.File("m.hxl");
+  const auto refused = [&](const std::string& output,
+                           const std::vector<std::string>& flags) {
+    ExpectError(RunHexllm(Compile(output, flags)), 2, "input of this command");
+  };
+  refused(recipe, {"--recipe", recipe});
+  refused(out, {"--recipe", recipe, "--quant-attrs", recipe});
+  refused(out, {"--recipe", "16a8w", "--calib-samples", chats, "--quant-attrs",
+                chats});
+  EXPECT_EQ(ReadWholeFile(recipe), text);
+  ExpectError(RunHexllm(Compile(out, {"--recipe", recipe, "--quant-attrs",
+                                      dir.path() + "/./m.hxl"})),
+              2, "--quant-attrs: expected another file");
+  EXPECT_EQ(dir.CountFiles(), 2u);
+}
+
+TEST(RecipeFlag, QuantAttrsAreWrittenOrRefused) {
+  const TempDir dir;
+  const std::string out = dir.File("m.hxl");
+  const std::string attrs = dir.File("a.json");
+  ExpectError(RunHexllm(Compile(out, {"--quant-attrs", attrs})), 2,
+              "--quant-attrs: expected with a recipe that quantizes");
+  // Before anything is calibrated.
+  ExpectError(RunHexllm(Compile(out, {"--recipe", "cpu-w8a8", "--quant-attrs",
+                                      "/nowhere/a.json"})),
+              5, "/nowhere/a.json");
+  EXPECT_EQ(dir.CountFiles(), 0u);
+  const Outcome done =
+      RunHexllm(Compile(out, {"--recipe", "16a8w", "--quant-attrs", attrs}));
+  EXPECT_EQ(done.status, 0) << done.err;
+  const auto json = ParseJson(ReadWholeFile(attrs));
+  ASSERT_TRUE(json.ok());
+  EXPECT_FALSE((*json)["values"].empty());
+}
+
+TEST(CalibrationFlags, AreRefusedWhereNothingUsesThem) {
+  const TempDir dir;
+  const std::string out = dir.File("m.hxl");
+  for (const char* recipe : {"fp32", "fp16", "cpu-w4a8"}) {
+    const Outcome refused =
+        RunHexllm(Compile(out, {"--recipe", recipe, "--calib-tokens", "1,2"}));
+    EXPECT_EQ(refused.status, 2) << recipe;
+    EXPECT_THAT(refused.err, HasSubstr("a recipe that calibrates"));
+  }
+  ExpectError(
+      RunHexllm(Compile(out, {"--recipe", "16a8w", "--calib-limit", "3"})), 2,
+      "--calib-limit: expected with");
+  for (const char* limit : {"0", "-1", "9223372036854775808", "1.5"}) {
+    ExpectError(RunHexllm(Compile(out, {"--recipe", "16a8w", "--calib-tokens",
+                                        "1", "--calib-limit", limit})),
+                2, "expected a whole number from 1 to 9223372036854775807");
+  }
+  EXPECT_EQ(dir.CountFiles(), 0u);
+}
+
+// What follows a flag's value is the model.
+TEST(CalibrationFlags, LeavePositionalArgumentsAlone) {
+  const TempDir dir;
+  for (const auto& [flag, value] :
+       {std::pair{"--calib-tokens", "1,2"}, {"--calib-prompt", "Hello"}}) {
+    const Outcome done = RunHexllm({"compile", flag, value, Model(), "-q",
+                                    "--recipe", "16a8w", "-o", dir.File("m")});
+    EXPECT_EQ(done.status, 0) << done.err;
+  }
+}
+
 TEST(RecipeCommand, UsageErrors) {
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"recipe"},
