@@ -6,9 +6,18 @@
 namespace hexllm {
 namespace {
 
-TEST(Engines, EveryListedBackendCanBeMade) {
+// That of htp: htp/engine_test.cc.
+TEST(Engines, EveryListedBackendCanBeMadeOrSaysWhatItLacks) {
   for (const std::string_view name : BackendNames()) {
-    const auto engine = CreateEngine(name, {.threads = 1});
+    const auto engine =
+        CreateEngine(name, {.threads = 1, .qnn_lib_dir = "/no/such/folder"});
+    if (name == "htp") {
+      ASSERT_FALSE(engine.ok());
+      EXPECT_EQ(engine.error().code, ErrorCode::kEnvironment);
+      EXPECT_THAT(engine.error().message,
+                  ::testing::HasSubstr("/no/such/folder"));
+      continue;
+    }
     ASSERT_TRUE(engine.ok()) << engine.error().message;
     EXPECT_EQ((*engine)->name(), name);
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "backend/htp/lower_testing.h"
@@ -61,18 +62,21 @@ std::string CaseOf(const ir::Module& module, const ir::Node& node) {
 constexpr std::pair<std::string_view, double> kLimits[] = {
     // The vendor's rescaling of accumulators; its bias is below 1 step of a
     // range of usual width, more where the range is narrow.
-    {"linear u16 x i8", 2},
+    {"linear u16 x i8", 3},
     {"linear u16 x i4 in blocks", 2},
     {"linear u16 x i4", 40},
     {"linear u16 x i16", 40},
-    // b around 0 costs half of its steps, and products are cut.
-    {"matmul u16 x u16", 120},
+    // Half a step of u8 where b's codes are more than 127 from its zero point.
+    {"matmul u16 x u8", 128},
+    {"matmul u16 x u16", 100},
     // Steps of tanh, times cap.
-    {"softcap u16", 20},
+    {"softcap u16", 40},
     {"softmax u16", 8},
-    {"silu u16", 2},
-    {"silu u8", 2},
-    {"gelu u16", 16},
+    {"add u16", 2},
+    {"silu u16", 3},
+    // The HTP's Gelu is about 0.001 away from either form.
+    {"gelu u16", 80},
+    {"gelu f16", 2},
     {"softmax f16", 2},
 };
 
@@ -118,7 +122,7 @@ class NodeBatch {
     const ir::Graph& from = made.module.graphs[0];
     ir::Graph& graph = module.graphs[0];
     if (node.op == OpKind::kEmbedding && has_tokens_) return;
-    if (IsRefused(from, node)) return;
+    if (IsRefused(from, node) || IsHidden(node, values)) return;
     std::vector<ir::ValueId> in;
     for (const ir::ValueId id : node.inputs) {
       const ir::Value& value = from[id];
@@ -148,6 +152,16 @@ class NodeBatch {
            graph[node.output].encoding->dtype == DType::kU16;
   }
 
+  // Rows that are hidden altogether by -infinity: on a device the mask is
+  // finite.
+  static bool IsHidden(const ir::Node& node,
+                       const std::map<ir::ValueId, HostTensor>& values) {
+    if (node.op != OpKind::kSoftmax) return false;
+    const std::vector<float>& x = values.at(node.inputs[0]).floats;
+    return std::any_of(x.begin(), x.end(),
+                       [](float value) { return !std::isfinite(value); });
+  }
+
   // Roles with an index; which one makes no difference to a lowering.
   Role NewRole(const ir::Value& value) {
     if (value.type.dtype == DType::kI32) {
@@ -172,7 +186,7 @@ TEST_P(HtpNodes, MatchTheInterpreter) {
   const auto folder = FindQnnForTests();
   if (!folder) GTEST_SKIP() << kNoQnn;
   NodeBatch batch;
-  for (uint64_t seed = 0; seed < 12; ++seed)
+  for (uint64_t seed = 0; seed < 32; ++seed)
     batch.AddNodesOf(seed, GetParam().style);
   const auto found = RunOnHtp(
       batch.module, 0, {.lib_dir = *folder, .soc = GetParam().soc, .vocab = 7},

@@ -18,8 +18,22 @@ constexpr uint32_t kVocab = 32;  // of TinyLlama
 struct Variant {
   std::string_view scheme;
   int kv_bits;
-  double steps;  // that an output may be away
+  double least_db;  // signal to noise of an output
 };
+
+// Signal to noise in dB: `wanted` against the difference.
+double SignalToNoise(std::span<const float> found,
+                     std::span<const float> wanted) {
+  double signal = 0;
+  double noise = 1e-30;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const double difference =
+        static_cast<double>(found[i]) - static_cast<double>(wanted[i]);
+    signal += static_cast<double>(wanted[i]) * static_cast<double>(wanted[i]);
+    noise += difference * difference;
+  }
+  return 10 * std::log10(signal / noise);
+}
 
 // A decoder with encodings. Hidden columns are at the mask's lowest number.
 class EncodedDecoder {
@@ -54,10 +68,9 @@ TEST_P(HtpDecoder, MatchesTheInterpreter) {
   const auto wanted = ir::Interpret(decoder.module(), graph, inputs);
   for (size_t i = 0; i < wanted.size(); ++i) {
     const ir::GraphIo& io = graph.outputs[i];
-    const double steps = MostSteps(*graph[io.value].encoding,
-                                   (*found)[i].floats, wanted[i].floats);
-    RecordProperty(TensorNameOf(io.role), std::to_string(steps));
-    EXPECT_LE(steps, variant.steps) << RoleToString(io.role);
+    const double db = SignalToNoise((*found)[i].floats, wanted[i].floats);
+    RecordProperty(TensorNameOf(io.role), std::to_string(db));
+    EXPECT_GE(db, variant.least_db) << RoleToString(io.role);
   }
 }
 
@@ -69,11 +82,11 @@ std::string NameOf(
          (std::get<1>(info.param) == 0 ? "_prefill" : "_kv");
 }
 
-constexpr Variant kVariants[] = {{"16a8w", 8, 4},
-                                 {"16a8w", 16, 4},
-                                 {"16a4w", 8, 4},
-                                 {"8a8w", 8, 4},
-                                 {"fp16", 16, 4}};
+constexpr Variant kVariants[] = {{"16a8w", 8, 40},
+                                 {"16a8w", 16, 50},
+                                 {"16a4w", 8, 40},
+                                 {"8a8w", 8, 20},
+                                 {"fp16", 16, 50}};
 
 // Graph 0 is prefill_4, without a cache before it; 1 is kv.
 INSTANTIATE_TEST_SUITE_P(Schemes, HtpDecoder,

@@ -43,7 +43,8 @@ class HtpEngine final : public Engine {
   using SegmentKey = const std::byte*;
 
   Result<std::shared_ptr<const QnnSession>> SessionFor(const ContextInfo& info);
-  Result<std::shared_ptr<const LoadedContext>> ContextOf(ByteSpan binary);
+  Result<std::shared_ptr<const LoadedContext>> ContextOf(
+      const Artifact& artifact, uint32_t segment);
 
   std::shared_ptr<const QnnLibrary> library_;
   std::shared_ptr<const QnnSystemLibrary> system_;
@@ -69,9 +70,12 @@ Result<std::shared_ptr<const QnnSession>> HtpEngine::SessionFor(
 }
 
 Result<std::shared_ptr<const LoadedContext>> HtpEngine::ContextOf(
-    ByteSpan binary) {
+    const Artifact& artifact, uint32_t segment) {
+  const ByteSpan binary = artifact.Segment(segment);
   auto& cached = contexts_[binary.data()];
   if (auto loaded = cached.lock()) return loaded;
+  // The library crashes on some altered binaries.
+  HX_RETURN_IF_ERROR(artifact.Verify(segment));
   HX_ASSIGN_OR_RETURN(ContextInfo info, system_->Read(binary));
   HX_ASSIGN_OR_RETURN(auto session, SessionFor(info));
   HX_ASSIGN_OR_RETURN(auto context,
@@ -119,7 +123,7 @@ Result<std::unique_ptr<ExecutableGraph>> HtpEngine::Load(
     std::shared_ptr<const Artifact> artifact, size_t index) {
   HX_RETURN_IF_ERROR(CheckGraph(*artifact, index));
   const GraphEntry& entry = artifact->manifest().graphs[index];
-  auto loaded = ContextOf(artifact->Segment(entry.program));
+  auto loaded = ContextOf(*artifact, entry.program);
   if (!loaded.ok()) {
     return Error(loaded.error())
         .With(fmt::format("{}: segment '{}'", artifact->path(),
