@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "backend/htp/estimate.h"
 #include "backend/htp/lower_graph.h"
 #include "backend/htp/qnn_graph.h"
 #include "backend/htp/qnn_session.h"
@@ -36,13 +37,23 @@ uint32_t OptimizationOf(const ir::Graph& graph, const LowerOptions& options) {
   return graph.step_tokens == 1 ? 1 : 2;
 }
 
+Result<GraphOptions> OptionsOf(const ir::Graph& graph,
+                               const LowerOptions& options, const Soc& soc) {
+  GraphOptions made{.optimization = OptimizationOf(graph, options)};
+  if (options.trace_dir.empty()) return made;
+  HX_ASSIGN_OR_RETURN(
+      made.finalize_keys,
+      EstimateKeys(soc, options.trace_dir + "/" + graph.name + ".json"));
+  return made;
+}
+
 Status CompileGraph(const ir::Module& module, const ir::Graph& graph,
                     const LowerOptions& options,
                     const std::shared_ptr<QnnContext>& context) {
-  HX_ASSIGN_OR_RETURN(
-      const auto qnn,
-      QnnGraph::Create(context, graph.name,
-                       {.optimization = OptimizationOf(graph, options)}));
+  HX_ASSIGN_OR_RETURN(const GraphOptions settings,
+                      OptionsOf(graph, options, context->session().soc()));
+  HX_ASSIGN_OR_RETURN(const auto qnn,
+                      QnnGraph::Create(context, graph.name, settings));
   HX_RETURN_IF_ERROR(GraphLowering(module, graph, *qnn).Run());
   Status status = qnn->Finalize();
   if (status.ok()) return status;

@@ -23,6 +23,10 @@ struct LowerOptions {
   // The effort of the vendor's compiler, 1 to 3; 0 = 1 for graphs of one token,
   // which decode as fast with it, and 2 for others.
   uint32_t optimization = 0;
+  // Where the compiler writes its predicted schedule of each graph, as
+  // "<folder>/<graph>.json" (estimate.h); empty = nowhere. The binary keeps the
+  // keys: not for what is shipped. kUnsupported for SoCs without a cost model.
+  std::string trace_dir = {};
 };
 
 // `module` is verified, of pipeline "htp", with encodings of a static scheme or
