@@ -32,14 +32,9 @@ WeightSharing SharingOf(const ir::Module& module, const LowerOptions& options,
              : WeightSharing::kOff;
 }
 
-uint32_t OptimizationOf(const ir::Graph& graph, const LowerOptions& options) {
-  if (options.optimization != 0) return options.optimization;
-  return graph.step_tokens == 1 ? 1 : 2;
-}
-
 Result<GraphOptions> OptionsOf(const ir::Graph& graph,
                                const LowerOptions& options, const Soc& soc) {
-  GraphOptions made{.optimization = OptimizationOf(graph, options)};
+  GraphOptions made{.optimization = options.optimization};
   if (options.trace_dir.empty()) return made;
   HX_ASSIGN_OR_RETURN(
       made.finalize_keys,
