@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/mapped_file.h"
 #include "base/output_file.h"
 #include "cli/command.h"
