@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/mapped_file.h"
 #include "base/output_file.h"
 #include "cli/command.h"
