@@ -53,25 +53,6 @@ RandomEncodedGraph MakeGraph(uint64_t seed, EncodingStyle style) {
 
 // --- Node by node ---
 
-// The value of every node, and of every graph input.
-std::map<ir::ValueId, HostTensor> AllValues(const RandomEncodedGraph& made) {
-  const ir::Graph& graph = made.module.graphs[0];
-  std::map<ir::ValueId, HostTensor> values;
-  for (size_t i = 0; i < made.inputs.size(); ++i) {
-    values[graph.inputs[i].value] = made.inputs[i];
-  }
-  ir::Graph tapped = graph;
-  tapped.outputs.clear();
-  for (const ir::Node& node : graph.nodes) {
-    tapped.AddOutput({.kind = RoleKind::kTap, .name = "x"}, node.output);
-  }
-  auto outputs = ir::Interpret(made.module, tapped, made.inputs);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    values[tapped.outputs[i].value] = std::move(outputs[i]);
-  }
-  return values;
-}
-
 // A module of one graph with `node` alone; what it computes with are inputs.
 struct OneNode {
   ir::Module module;

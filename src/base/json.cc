@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/mapped_file.h"
 #include "base/quote.h"
 
 namespace hexllm {
@@ -127,6 +128,18 @@ Result<Json> ParseJson(std::string_view text) {
                  fmt::format("malformed JSON: {}", builder.reason())};
   }
   return std::move(builder).Take();
+}
+
+Result<Json> ReadJsonFile(const std::string& path, uint64_t most_bytes) {
+  HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  if (file.bytes().size() > most_bytes) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("{}: expected at most {} bytes, found {}", path,
+                             most_bytes, file.bytes().size())};
+  }
+  auto json = ParseJson(AsText(file.bytes()));
+  if (!json.ok()) return std::move(json).error().With(path);
+  return json;
 }
 
 std::string DumpJson(const Json& json) {

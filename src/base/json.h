@@ -24,6 +24,11 @@ inline constexpr int kMaxJsonDepth = 64;
 // UTF-8 byte order mark is skipped.
 Result<Json> ParseJson(std::string_view text);
 
+// ParseJson of a file's text; errors name the file. kEnvironment when it cannot
+// be read, kBadInput when it is larger than `most_bytes`.
+Result<Json> ReadJsonFile(const std::string& path,
+                          uint64_t most_bytes = UINT64_MAX);
+
 // Compact UTF-8 text of `json`; invalid UTF-8 in strings becomes U+FFFD.
 std::string DumpJson(const Json& json);
 

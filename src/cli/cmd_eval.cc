@@ -30,8 +30,6 @@ struct Flags {
   bool quiet = false;
 };
 
-constexpr std::string_view kWikitextFile = "wikitext-2/test.txt";
-
 Status CheckFlags(const Flags& flags) {
   if (flags.tasks == "wikitext") return OkStatus();
   return Error{ErrorCode::kUnsupported,

@@ -3,7 +3,7 @@
 #include <ctime>
 #include <filesystem>
 
-#include "base/mapped_file.h"
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "compile/text_assets.h"
@@ -19,13 +19,6 @@ struct Flags {
   bool add_generation_prompt = false;
   std::vector<std::string> variables;
 };
-
-Result<Json> ReadJsonFile(const std::string& path) {
-  HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  auto json = ParseJson(AsText(file.bytes()));
-  if (!json.ok()) return std::move(json).error().With(path);
-  return json;
-}
 
 // "KEY=JSON" into an object.
 Result<Json> ParseVariables(const std::vector<std::string>& texts) {

@@ -30,37 +30,15 @@ constexpr size_t kBlockTokens = 32;
 constexpr std::string_view kMaskedScores = ".masked_scores";
 constexpr std::string_view kKeyCache = ".k_cache";
 
-// The values before the mask that have the same visible numbers, nearest first.
-constexpr std::string_view kBeforeMask[] = {".capped_scores", ".scores"};
-
-bool EndsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() &&
-         text.substr(text.size() - end.size()) == end;
-}
-
-std::string ReplaceEnd(std::string_view text, std::string_view end,
-                       std::string_view by) {
-  return std::string(text.substr(0, text.size() - end.size())) +
-         std::string(by);
-}
-
 size_t LongestOf(const TokenSequences& sequences) {
   size_t longest = 0;
   for (const auto& ids : sequences) longest = std::max(longest, ids.size());
   return longest;
 }
 
-// The values of `graph` that AssignEncodings asks for and that are no inputs.
-std::vector<std::string> TappedNames(const ir::Graph& graph) {
-  std::vector<std::string> names;
-  for (std::string& name : quant::ObservedValues(graph)) {
-    if (!ParseRole(name)) names.push_back(std::move(name));
-  }
-  return names;
-}
-
+// Shows the values of `graph` that AssignEncodings will ask for.
 void AddTaps(ir::Graph& graph) {
-  const std::vector<std::string> names = TappedNames(graph);
+  const std::vector<std::string> names = quant::ObservedValues(graph);
   const std::set<std::string_view> wanted(names.begin(), names.end());
   std::set<std::string_view> added;
   std::vector<ir::GraphIo> taps;
@@ -117,7 +95,7 @@ quant::Observer& Observers::ObserverOf(const std::string& name) {
   std::unique_ptr<quant::Observer>& observer = observers_[name];
   if (observer == nullptr) {
     const quant::LayerSettings& settings = job_.recipe.For(name);
-    const bool cached = EndsWith(name, kKeyCache) || EndsWith(name, ".v_cache");
+    const bool cached = name.ends_with(kKeyCache) || name.ends_with(".v_cache");
     const bool narrow = cached && job_.recipe.recipe.kv_bits == 8;
     observer = quant::MakeObserver(
         settings, narrow ? 8 : settings.scheme->activation_bits);
@@ -130,11 +108,11 @@ void Observers::Add(const TapView& tap) {
   // Blocks are full: the driver sees to it.
   HX_CHECK(tap.first_row == 0);
   const std::string name(tap.name);
-  if (EndsWith(name, kKeyCache)) {
+  if (name.ends_with(kKeyCache)) {
     if (const auto layer = LayerOfName(name))
       keys_[*layer].Add(tap.values, tap.shape);
   }
-  if (!EndsWith(name, kMaskedScores)) return ObserverOf(name).Add(tap.values);
+  if (!name.ends_with(kMaskedScores)) return ObserverOf(name).Add(tap.values);
   visible_.clear();
   constexpr float kHidden = -std::numeric_limits<float>::infinity();
   std::copy_if(tap.values.begin(), tap.values.end(),
@@ -149,17 +127,6 @@ Result<Calibration> Observers::Finish() const {
     HX_ASSIGN_OR_RETURN(const quant::Observation seen,
                         observers_.at(name)->Finish(name));
     result.ranges[name] = {.range = seen.range, .clipped = seen.clipped};
-  }
-  // What the mask hides was observed there too; only what is visible counts.
-  for (const std::string& name : names_) {
-    if (!EndsWith(name, kMaskedScores)) continue;
-    for (const std::string_view before : kBeforeMask) {
-      const auto found =
-          result.ranges.find(ReplaceEnd(name, kMaskedScores, before));
-      if (found == result.ranges.end()) continue;
-      found->second = result.ranges[name];
-      break;
-    }
   }
   for (const auto& [layer, statistics] : keys_)
     result.key_sqnr[layer] = statistics.SqnrOf8Bits();

@@ -15,7 +15,6 @@
 namespace hexllm {
 namespace {
 
-constexpr std::string_view kWikitextFile = "wikitext-2/test.txt";
 constexpr size_t kRandomTokens = 256;
 
 // Makes sequences from one source after the other.
@@ -142,16 +141,14 @@ Status SetBuilder::AddSample(const Json& sample) {
 Status SetBuilder::AddSamples() {
   const std::string& path = options_.samples_path;
   if (path.empty()) return OkStatus();
-  HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  auto json = ParseJson(AsText(file.bytes()));
-  if (!json.ok()) return std::move(json).error().With(path);
-  if (!json->is_array()) {
+  HX_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+  if (!json.is_array()) {
     return Error{ErrorCode::kBadInput,
                  fmt::format("{}: expected an array of chats, found {}", path,
-                             JsonTypeName(*json))};
+                             JsonTypeName(json))};
   }
-  for (size_t i = 0; i < json->size() && !Full(i); ++i) {
-    Status status = AddSample((*json)[i]);
+  for (size_t i = 0; i < json.size() && !Full(i); ++i) {
+    Status status = AddSample(json[i]);
     if (!status.ok()) {
       return std::move(status).error().With(
           fmt::format("{}: chat {}", path, i));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/progress.h"
@@ -31,6 +32,9 @@ struct CalibrationOptions {
   // of the others.
   std::optional<int64_t> limit = {};
 };
+
+// WikiText-2's test text, in a data folder.
+inline constexpr std::string_view kWikitextFile = "wikitext-2/test.txt";
 
 inline constexpr int64_t kDefaultTaskWindows = 4;
 inline constexpr size_t kTaskWindowTokens = 512;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/mapped_file.h"
 #include "base/near_name.h"
 #include "base/quote.h"
 #include "quant/recipe_fields.h"
@@ -38,16 +37,8 @@ Json WriteRule(const Rule& rule) {
 }
 
 Result<Recipe> LoadRecipe(const std::string& path) {
-  HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  if (file.bytes().size() > kMaxFileBytes) {
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("{}: expected a recipe of at most {} bytes, "
-                             "found {}",
-                             path, kMaxFileBytes, file.bytes().size())};
-  }
-  auto json = ParseJson(AsText(file.bytes()));
-  if (!json.ok()) return std::move(json).error().With(path);
-  return ParseRecipe(*json, path);
+  HX_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path, kMaxFileBytes));
+  return ParseRecipe(json, path);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Where end-to-end tests find Qualcomm's libraries.
+// Where tests find Qualcomm's libraries.
 #pragma once
 
 #include <cstdlib>

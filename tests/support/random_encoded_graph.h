@@ -318,4 +318,24 @@ inline RandomEncodedGraph MakeRandomEncodedGraph(uint64_t seed,
   return out;
 }
 
+// What the interpreter computes for every node, and the inputs.
+inline std::map<ir::ValueId, ir::HostTensor> AllValues(
+    const RandomEncodedGraph& made) {
+  const ir::Graph& graph = made.module.graphs[0];
+  std::map<ir::ValueId, ir::HostTensor> values;
+  for (size_t i = 0; i < made.inputs.size(); ++i) {
+    values[graph.inputs[i].value] = made.inputs[i];
+  }
+  ir::Graph tapped = graph;
+  tapped.outputs.clear();
+  for (const ir::Node& node : graph.nodes) {
+    tapped.AddOutput({.kind = RoleKind::kTap, .name = "x"}, node.output);
+  }
+  auto outputs = ir::Interpret(made.module, tapped, made.inputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    values[tapped.outputs[i].value] = std::move(outputs[i]);
+  }
+  return values;
+}
+
 }  // namespace hexllm::testing

@@ -9,6 +9,7 @@
 #include "backend/cpu/engine_memory.h"
 #include "backend/cpu/engine_ops.h"
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/engine_checks.h"
 #include "base/check.h"
 #include "base/thread_pool.h"
 
@@ -55,7 +56,6 @@ class CpuGraph final : public ExecutableGraph {
     std::span<std::byte> memory;
     bool bound = false;
   };
-  Status CheckReady(StepRows rows) const;
   Status CheckTokens(const TokenCheck& check, int64_t begin) const;
 
   std::shared_ptr<const Artifact> artifact_;
@@ -82,25 +82,8 @@ Status CpuGraph::Init(size_t index) {
 
 Status CpuGraph::Bind(IoDirection direction, size_t index,
                       std::span<std::byte> memory) {
+  HX_RETURN_IF_ERROR(CheckMemory(entry_, direction, index, memory));
   const bool input = direction == IoDirection::kInput;
-  const std::vector<IoSpec>& specs = input ? entry_.inputs : entry_.outputs;
-  if (index >= specs.size()) {
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("graph '{}' has {} {}, there is no number {}", entry_.name,
-                    specs.size(), input ? "inputs" : "outputs", index)};
-  }
-  const IoSpec& spec = specs[index];
-  const auto bytes = StorageBytes(spec.dtype, spec.shape);
-  const auto address = reinterpret_cast<uintptr_t>(memory.data());
-  if (!bytes || memory.size() != *bytes || address % kBufferAlignment != 0) {
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("graph '{}': {} needs {} bytes at a multiple of "
-                    "{}, found {} bytes at {:#x}",
-                    entry_.name, RoleToString(spec.role), bytes.value_or(0),
-                    kBufferAlignment, memory.size(), address)};
-  }
   (input ? inputs_ : outputs_)[index] = {.memory = memory, .bound = true};
   const auto& slots =
       (input ? program_.input_slots : program_.output_slots)[index];
@@ -110,41 +93,19 @@ Status CpuGraph::Bind(IoDirection direction, size_t index,
   return OkStatus();
 }
 
-Status CpuGraph::CheckReady(StepRows rows) const {
-  if (rows.begin >= entry_.step_tokens) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("graph '{}' has {} rows, none from row {} on",
-                             entry_.name, entry_.step_tokens, rows.begin)};
-  }
-  const auto unbound = [](const Bound& io) { return !io.bound; };
-  const auto input = std::find_if(inputs_.begin(), inputs_.end(), unbound);
-  const auto output = std::find_if(outputs_.begin(), outputs_.end(), unbound);
-  if (input == inputs_.end() && output == outputs_.end()) return OkStatus();
-  const IoSpec& spec =
-      input != inputs_.end()
-          ? entry_.inputs[static_cast<size_t>(input - inputs_.begin())]
-          : entry_.outputs[static_cast<size_t>(output - outputs_.begin())];
-  return Error{ErrorCode::kUsage,
-               fmt::format("graph '{}': {} has no memory bound", entry_.name,
-                           RoleToString(spec.role))};
-}
-
 Status CpuGraph::CheckTokens(const TokenCheck& check, int64_t begin) const {
   const auto* ids =
       reinterpret_cast<const int32_t*>(inputs_[check.input].memory.data());
   const int64_t padding = begin - check.rows.first;
   for (int64_t r = std::clamp<int64_t>(padding, 0, check.rows.count);
        r < check.rows.count; ++r) {
-    if (ids[r] >= 0 && ids[r] < check.vocab) continue;
-    return Error{ErrorCode::kUsage,
-                 fmt::format("token id {} of row {}: expected 0 to {}", ids[r],
-                             r, check.vocab - 1)};
+    HX_RETURN_IF_ERROR(CheckTokenId(ids[r], r, check.vocab));
   }
   return OkStatus();
 }
 
 Status CpuGraph::Execute(StepRows rows) {
-  HX_RETURN_IF_ERROR(CheckReady(rows));
+  HX_RETURN_IF_ERROR(CheckReady(entry_, rows, inputs_, outputs_));
   for (const TokenCheck& check : program_.token_checks) {
     HX_RETURN_IF_ERROR(CheckTokens(check, rows.begin));
   }

@@ -20,25 +20,6 @@ using ir::OpKind;
 using testing::EncodingStyle;
 using testing::RandomEncodedGraph;
 
-// The value of every node, and of every graph input.
-std::map<ir::ValueId, HostTensor> AllValues(const RandomEncodedGraph& made) {
-  const ir::Graph& graph = made.module.graphs[0];
-  std::map<ir::ValueId, HostTensor> values;
-  for (size_t i = 0; i < made.inputs.size(); ++i) {
-    values[graph.inputs[i].value] = made.inputs[i];
-  }
-  ir::Graph tapped = graph;
-  tapped.outputs.clear();
-  for (const ir::Node& node : graph.nodes) {
-    tapped.AddOutput({.kind = RoleKind::kTap, .name = "x"}, node.output);
-  }
-  auto outputs = ir::Interpret(made.module, tapped, made.inputs);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    values[tapped.outputs[i].value] = std::move(outputs[i]);
-  }
-  return values;
-}
-
 // The row of the table that a node counts for.
 std::string CaseOf(const ir::Module& module, const ir::Node& node) {
   const ir::Graph& graph = module.graphs[0];
@@ -183,7 +164,7 @@ struct Variant {
 class HtpNodes : public ::testing::TestWithParam<Variant> {};
 
 TEST_P(HtpNodes, MatchTheInterpreter) {
-  const auto folder = FindQnnForTests();
+  const auto folder = FindQnnFolder();
   if (!folder) GTEST_SKIP() << kNoQnn;
   NodeBatch batch;
   for (uint64_t seed = 0; seed < 32; ++seed)

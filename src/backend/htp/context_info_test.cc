@@ -42,7 +42,7 @@ void AddSum(std::shared_ptr<QnnContext> context, const std::string& name) {
 class ContextInfoTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = FindQnnForTests().value_or("");
+    folder_ = FindQnnFolder().value_or("");
     if (folder_.empty()) GTEST_SKIP() << kNoQnn;
     auto system = QnnSystemLibrary::Open(folder_);
     ASSERT_TRUE(system.ok()) << system.error().message;

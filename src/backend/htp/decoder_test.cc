@@ -56,7 +56,7 @@ class HtpDecoder
     : public ::testing::TestWithParam<std::tuple<Variant, size_t>> {};
 
 TEST_P(HtpDecoder, MatchesTheInterpreter) {
-  const auto folder = FindQnnForTests();
+  const auto folder = FindQnnFolder();
   if (!folder) GTEST_SKIP() << kNoQnn;
   const auto& [variant, index] = GetParam();
   const EncodedDecoder decoder(variant);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "backend/engine_checks.h"
 #include "backend/htp/tensor_name.h"
 #include "base/check.h"
 #include "base/quote.h"
@@ -89,54 +90,19 @@ Status HtpGraph::MatchTensors() {
 
 Status HtpGraph::Bind(IoDirection direction, size_t index,
                       std::span<std::byte> memory) {
+  HX_RETURN_IF_ERROR(CheckMemory(entry_, direction, index, memory));
   const bool input = direction == IoDirection::kInput;
-  const std::vector<IoSpec>& specs = input ? entry_.inputs : entry_.outputs;
-  if (index >= specs.size()) {
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("graph '{}' has {} {}, there is no number {}", entry_.name,
-                    specs.size(), input ? "inputs" : "outputs", index)};
-  }
-  const IoSpec& spec = specs[index];
-  const auto address = reinterpret_cast<uintptr_t>(memory.data());
-  if (memory.size() != BytesOf(spec) || address % kBufferAlignment != 0) {
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("graph '{}': {} needs {} bytes at a multiple of "
-                    "{}, found {} bytes at {:#x}",
-                    entry_.name, RoleToString(spec.role), BytesOf(spec),
-                    kBufferAlignment, memory.size(), address)};
-  }
   Slot& slot = (input ? inputs_ : outputs_)[index];
   slot.bound = true;
   if (!slot.tensor) return OkStatus();
   if (!input) return executable_->BindOutput(*slot.tensor, memory);
-  if (spec.role.kind != RoleKind::kToken) {
+  if (entry_.inputs[index].role.kind != RoleKind::kToken) {
     return executable_->BindInput(*slot.tensor, memory);
   }
   tokens_ = memory;
   checked_tokens_.resize(memory.size() / sizeof(int32_t));
   return executable_->BindInput(
       *slot.tensor, std::as_writable_bytes(std::span(checked_tokens_)));
-}
-
-Status HtpGraph::CheckReady(StepRows rows) const {
-  if (rows.begin >= entry_.step_tokens) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("graph '{}' has {} rows, none from row {} on",
-                             entry_.name, entry_.step_tokens, rows.begin)};
-  }
-  const auto unbound = [](const Slot& slot) { return !slot.bound; };
-  const auto input = std::find_if(inputs_.begin(), inputs_.end(), unbound);
-  const auto output = std::find_if(outputs_.begin(), outputs_.end(), unbound);
-  if (input == inputs_.end() && output == outputs_.end()) return OkStatus();
-  const IoSpec& spec =
-      input != inputs_.end()
-          ? entry_.inputs[static_cast<size_t>(input - inputs_.begin())]
-          : entry_.outputs[static_cast<size_t>(output - outputs_.begin())];
-  return Error{ErrorCode::kUsage,
-               fmt::format("graph '{}': {} has no memory bound", entry_.name,
-                           RoleToString(spec.role))};
 }
 
 Status HtpGraph::CopyTokens(StepRows rows) {
@@ -146,18 +112,14 @@ Status HtpGraph::CopyTokens(StepRows rows) {
     if (row >= rows.begin) {
       std::memcpy(&id, tokens_.data() + row * sizeof(id), sizeof(id));
     }
-    if (id < 0 || id >= vocab) {
-      return Error{ErrorCode::kUsage,
-                   fmt::format("token id {} of row {}: expected 0 to {}", id,
-                               row, vocab - 1)};
-    }
+    HX_RETURN_IF_ERROR(CheckTokenId(id, static_cast<int64_t>(row), vocab));
     checked_tokens_[row] = id;
   }
   return OkStatus();
 }
 
 Status HtpGraph::Execute(StepRows rows) {
-  HX_RETURN_IF_ERROR(CheckReady(rows));
+  HX_RETURN_IF_ERROR(CheckReady(entry_, rows, inputs_, outputs_));
   HX_RETURN_IF_ERROR(CopyTokens(rows));
   return executable_->Execute();
 }

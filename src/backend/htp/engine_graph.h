@@ -43,7 +43,6 @@ class HtpGraph final : public ExecutableGraph {
 
   HtpGraph(GraphSource source, std::unique_ptr<QnnExecutable> executable);
   Status MatchTensors();
-  Status CheckReady(StepRows rows) const;
   Status CopyTokens(StepRows rows);
 
   std::shared_ptr<const artifact::Artifact> artifact_;

@@ -52,7 +52,7 @@ void ExpectError(const Status& status, ErrorCode code, const char* text) {
 class HtpEngine : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto folder = FindQnnForTests();
+    const auto folder = FindQnnFolder();
     if (!folder) GTEST_SKIP() << kNoQnn;
     auto engine = hexllm::CreateEngine("htp", {.qnn_lib_dir = *folder});
     ASSERT_TRUE(engine.ok()) << engine.error().message;

@@ -126,7 +126,7 @@ TEST_F(EstimateTest, SomeSocsHaveNoCostModel) {
 
 // The table says for which SoCs the library can estimate; all of them compile.
 TEST_F(EstimateTest, EverySocOfTheTableCompiles) {
-  const auto folder = FindQnnForTests();
+  const auto folder = FindQnnFolder();
   if (!folder) GTEST_SKIP() << kNoQnn;
   for (const Soc& soc : AllSocs()) {
     SCOPED_TRACE(soc.name);

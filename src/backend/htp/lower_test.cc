@@ -62,7 +62,7 @@ struct Builder {
 class HtpLower : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto folder = FindQnnForTests();
+    const auto folder = FindQnnFolder();
     if (!folder) GTEST_SKIP() << kNoQnn;
     folder_ = *folder;
   }

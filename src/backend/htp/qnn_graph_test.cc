@@ -147,7 +147,7 @@ double WorstOf(std::shared_ptr<const QnnContext> context, const GraphInfo& info,
 class QnnGraphTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto folder = FindQnnForTests();
+    const auto folder = FindQnnFolder();
     if (!folder) GTEST_SKIP() << kNoQnn;
     session_ = OpenSessionForTests(*folder, "SM8750");
     ASSERT_NE(session_, nullptr);
@@ -211,7 +211,7 @@ TEST_F(QnnGraphTest, ASharedContextRunsWhereItWasCompiledOnly) {
 
 // What validation refuses would compile to garbage, or not at all.
 TEST_F(QnnGraphTest, ARefusedNodeIsNamedInFull) {
-  session_ = OpenSessionForTests(*FindQnnForTests(), "SM8450");
+  session_ = OpenSessionForTests(*FindQnnFolder(), "SM8450");
   auto graph = QnnGraph::Create(MakeContext(), "kv", {});
   ASSERT_TRUE(graph.ok()) << graph.error().message;
   const auto a =

@@ -98,7 +98,7 @@ TEST(QnnLogTest, KeepsTheFirstLinesInPrintableForm) {
 class QnnTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = FindQnnForTests().value_or("");
+    folder_ = FindQnnFolder().value_or("");
     if (folder_.empty()) GTEST_SKIP() << kNoQnn;
   }
   std::string folder_;

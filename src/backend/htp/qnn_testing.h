@@ -3,18 +3,15 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "backend/htp/qnn_session.h"
+#include "tests/support/qnn_folder.h"
 
 namespace hexllm::htp {
 
-// The folder of libQnnHtp.so: $HEXLLM_QNN_LIB_DIR, or where scripts/setup-qnn
-// puts it. Nothing when it is not there: GTEST_SKIP() << kNoQnn then.
-std::optional<std::string> FindQnnForTests();
-inline constexpr const char* kNoQnn =
-    "no QNN libraries: run scripts/setup-qnn, or set HEXLLM_QNN_LIB_DIR";
+using testing::FindQnnFolder;
+using testing::kNoQnn;
 
 // A session for `soc`. Fails the test when the library does not open.
 std::shared_ptr<const QnnSession> OpenSessionForTests(const std::string& folder,
