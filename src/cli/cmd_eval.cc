@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/mapped_file.h"
 #include "base/output_file.h"
 #include "cli/command.h"
@@ -31,11 +33,24 @@ struct Flags {
 };
 
 Status CheckFlags(const Flags& flags) {
-  if (flags.tasks == "wikitext") return OkStatus();
-  return Error{ErrorCode::kUnsupported,
-               fmt::format("--tasks: expected wikitext, the only task of "
-                           "this version, found '{}'",
-                           flags.tasks)};
+  if (flags.tasks != "wikitext") {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("--tasks: expected wikitext, the only task of "
+                             "this version, found '{}'",
+                             flags.tasks)};
+  }
+  for (const std::string& stage : flags.stages)
+    HX_RETURN_IF_ERROR(CheckStage(stage));
+  const bool only_float =
+      !flags.stages.empty() &&
+      std::all_of(flags.stages.begin(), flags.stages.end(),
+                  [](const std::string& stage) { return stage == "fp"; });
+  if (only_float && !flags.quant.recipe.empty()) {
+    return Error{ErrorCode::kUsage,
+                 "--recipe: expected with a stage that has one, found --stages "
+                 "fp alone"};
+  }
+  return OkStatus();
 }
 
 Result<std::vector<int32_t>> TokensOfTask(const Flags& flags,
@@ -152,7 +167,6 @@ Status Eval(const Flags& flags) {
   // Without --stages: the one that model, artifact and recipe mean.
   const std::vector<std::string> stages =
       flags.stages.empty() ? std::vector<std::string>{""} : flags.stages;
-  for (const std::string& stage : stages) HX_RETURN_IF_ERROR(CheckStage(stage));
   std::vector<StageResult> results;
   for (const std::string& stage : stages) {
     HX_ASSIGN_OR_RETURN(StageResult result,

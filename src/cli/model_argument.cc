@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
 
@@ -123,17 +124,32 @@ Result<std::optional<OutputFile>> OptionalOutput(
   return std::optional<OutputFile>(std::move(file));
 }
 
+namespace {
+
+// How a checkpoint is read, and how it is compiled.
+constexpr const char* kReadFlags[] = {"--config", "--set", "--decoder-model"};
+constexpr const char* kCompileFlags[] = {
+    "--model-mode",      "--prefill-ar-len",
+    "--max-context-len", "--recipe",
+    "--calib-prompt",    "--calib-tokens",
+    "--calib-samples",   "--calib-tasks",
+    "--calib-limit",     "--soc"};
+
+bool IsGiven(const CLI::App& app, const char* flag) {
+  const CLI::Option* option = app.get_option_no_throw(flag);
+  return option != nullptr && option->count() > 0;
+}
+
+}  // namespace
+
 Status RefuseModelFlags(const CLI::App& app, const std::string& model) {
   if (!IsArtifact(model)) return OkStatus();
-  const CLI::Option* checkpoint = app.get_option_no_throw("--model");
-  if (checkpoint != nullptr && checkpoint->count() > 0) return OkStatus();
-  for (const char* name :
-       {"--config", "--set", "--decoder-model", "--model-mode",
-        "--prefill-ar-len", "--max-context-len", "--recipe", "--calib-prompt",
-        "--calib-tokens", "--calib-samples", "--calib-tasks", "--calib-limit",
-        "--soc"}) {
-    const CLI::Option* option = app.get_option_no_throw(name);
-    if (option == nullptr || option->count() == 0) continue;
+  std::vector<const char*> refused(std::begin(kCompileFlags),
+                                   std::end(kCompileFlags));
+  if (!IsGiven(app, "--model"))
+    refused.insert(refused.end(), std::begin(kReadFlags), std::end(kReadFlags));
+  for (const char* name : refused) {
+    if (!IsGiven(app, name)) continue;
     return Error{ErrorCode::kUsage,
                  fmt::format("{}: expected with a checkpoint only; {} is an "
                              "artifact, compiled already",

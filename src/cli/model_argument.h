@@ -48,7 +48,7 @@ Result<std::optional<OutputFile>> OptionalOutput(
 
 // kUsage when `model` is an artifact and a flag was given that says how to read
 // or compile a checkpoint: an artifact is compiled already. With --model there
-// is a checkpoint to read.
+// is a checkpoint to read, and its float graph alone is compiled.
 Status RefuseModelFlags(const CLI::App& app, const std::string& model);
 
 // True when `path` is a file that begins like an artifact.

@@ -238,6 +238,16 @@ TEST_F(BadInput, FlagsThatAnArtifactCannotHonour) {
   }
   ExpectError(RunHexllm({"compile", path, "-q", "-o", dir.File("n.hxl")}),
               kUsage, {"m.hxl", "artifact"});
+  // --model gives the float graph; nothing is quantized anew.
+  const std::vector<std::vector<std::string>> kCompile = {
+      {"--recipe", "16a8w"}, {"--calib-tokens", "1"}, {"--calib-limit", "2"}};
+  for (const auto& flag : kCompile) {
+    std::vector<std::string> args = {
+        "logits",   path, "--model", dir.path(),
+        "--tokens", "1",  "-o",      dir.File("l.safetensors")};
+    args.insert(args.end(), flag.begin(), flag.end());
+    ExpectError(RunHexllm(args), kUsage, {flag[0], "artifact"});
+  }
 }
 
 TEST_F(BadInput, NumbersThatBreakFloatArithmetic) {

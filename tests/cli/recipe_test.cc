@@ -114,6 +114,13 @@ std::vector<std::string> Compile(const std::string& out,
   return args;
 }
 
+TEST(RecipeFlag, OfNoStageIsRefused) {
+  const TempDir dir;
+  ExpectError(RunHexllm({"eval", Model(), "--tasks", "wikitext", "--data-dir",
+                         dir.path(), "--stages", "fp", "--recipe", "nonsense"}),
+              2, "--recipe: expected with a stage that has one");
+}
+
 TEST(RecipeFlag, OutputsDestroyNoInput) {
   const TempDir dir;
   const std::string text =
