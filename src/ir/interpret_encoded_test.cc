@@ -22,15 +22,6 @@ constexpr uint64_t kSeeds = 40;
 
 class EncodedGraphTest : public ::testing::TestWithParam<EncodingStyle> {};
 
-// Every value of the graph, as outputs.
-std::vector<HostTensor> AllValues(const RandomEncodedGraph& made) {
-  Graph graph = made.module.graphs[0];
-  graph.outputs.clear();
-  for (const Node& node : graph.nodes)
-    graph.AddOutput({.kind = RoleKind::kTap, .name = "x"}, node.output);
-  return Interpret(made.module, graph, made.inputs);
-}
-
 TEST_P(EncodedGraphTest, IsVerifiedAndKeepsItsText) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
@@ -50,18 +41,19 @@ TEST_P(EncodedGraphTest, ValuesLieOnTheirGrids) {
     SCOPED_TRACE(seed);
     const RandomEncodedGraph made = MakeRandomEncodedGraph(seed, GetParam());
     const Graph& graph = made.module.graphs[0];
-    const std::vector<HostTensor> values = AllValues(made);
-    for (size_t i = 0; i < values.size(); ++i) {
-      const Value& value = graph[graph.nodes[i].output];
+    const auto values = AllValues(made);
+    for (const Node& node : graph.nodes) {
+      const Value& value = graph[node.output];
+      const std::vector<float>& floats = values.at(node.output).floats;
       ASSERT_EQ(value.encoding.has_value(),
                 GetParam() != EncodingStyle::kDynamic)
           << value.name;
-      for (const float number : values[i].floats)
+      for (const float number : floats)
         ASSERT_FALSE(std::isnan(number)) << value.name;
       if (!value.encoding) continue;
-      std::vector<float> rounded = values[i].floats;
+      std::vector<float> rounded = floats;
       RoundToEncoding(*value.encoding, value.type.shape, rounded);
-      EXPECT_EQ(rounded, values[i].floats) << value.name;
+      EXPECT_EQ(rounded, floats) << value.name;
     }
   }
 }
@@ -75,21 +67,22 @@ TEST(RandomEncodedGraphTest, MasksHide) {
         MakeRandomEncodedGraph(seed, EncodingStyle::kStatic);
     const Graph& graph = made.module.graphs[0];
     const auto mask = hexllm::testing::RandomInputs(graph, seed);
-    const std::vector<HostTensor> values = AllValues(made);
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (graph.nodes[i].op != OpKind::kSoftmax) continue;
+    const auto values = AllValues(made);
+    for (const Node& node : graph.nodes) {
+      if (node.op != OpKind::kSoftmax) continue;
+      const std::vector<float>& floats = values.at(node.output).floats;
       const auto context = static_cast<size_t>(graph.context_tokens);
       const auto rows = static_cast<size_t>(graph.step_tokens);
       const std::vector<float>& columns = mask[3].floats;
       ASSERT_EQ(graph.inputs[3].role.kind, RoleKind::kMask);
-      for (size_t at = 0; at < values[i].floats.size(); ++at) {
+      for (size_t at = 0; at < floats.size(); ++at) {
         const size_t row = at / context % rows;
         const auto first =
             columns.begin() + static_cast<std::ptrdiff_t>(row * context);
         const bool sees =
             std::count(first, first + graph.context_tokens, 0) > 0;
         if (!sees || columns[row * context + at % context] == 0) continue;
-        EXPECT_EQ(values[i].floats[at], 0) << seed;
+        EXPECT_EQ(floats[at], 0) << seed;
         ++hidden;
       }
     }
