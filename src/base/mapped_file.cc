@@ -24,31 +24,26 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   // Not blocking: opening a pipe must fail below, not wait for its writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return OpenError(path, "cannot open");
+  auto file = Map(fd, path);
+  ::close(fd);
+  return file;
+}
+
+Result<MappedFile> MappedFile::Map(int fd, const std::string& path) {
   struct stat info = {};
-  if (::fstat(fd, &info) != 0) {
-    Error error = OpenError(path, "cannot stat");
-    ::close(fd);
-    return error;
-  }
+  if (::fstat(fd, &info) != 0) return OpenError(path, "cannot stat");
   if (!S_ISREG(info.st_mode)) {
-    ::close(fd);
     return Error{ErrorCode::kEnvironment,
                  fmt::format("{}: expected a regular file", path)};
   }
   MappedFile file;
   file.path_ = path;
-  file.size_ = static_cast<size_t>(info.st_size);
-  if (file.size_ > 0) {
-    void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED) {
-      Error error = OpenError(path, "cannot map");
-      ::close(fd);
-      file.size_ = 0;
-      return error;
-    }
-    file.data_ = static_cast<const std::byte*>(data);
-  }
-  ::close(fd);
+  const auto size = static_cast<size_t>(info.st_size);
+  if (size == 0) return file;
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (data == MAP_FAILED) return OpenError(path, "cannot map");
+  file.data_ = static_cast<const std::byte*>(data);
+  file.size_ = size;
   return file;
 }
 

@@ -17,6 +17,9 @@ class MappedFile {
   // Maps `path` (a regular file; empty ones give an empty span). kEnvironment
   // with the path when it cannot be opened.
   static Result<MappedFile> Open(const std::string& path);
+  // The same for the open regular file `fd`, which stays the caller's; `path`
+  // is what messages call it.
+  static Result<MappedFile> Map(int fd, const std::string& path);
 
   MappedFile() = default;
   MappedFile(MappedFile&& other) noexcept;

@@ -9,15 +9,18 @@
 #include <utility>
 
 #include "base/quote.h"
+#include "checkpoint/meta_shards.h"
+#include "checkpoint/pytorch.h"
 #include "checkpoint/safetensors.h"
 
 namespace hexllm {
 namespace {
 
-constexpr std::string_view kSingleFile = "model.safetensors";
-constexpr std::string_view kIndexFile = "model.safetensors.index.json";
-constexpr std::string_view kReadable =
-    "hexllm reads safetensors (a file, or a Hugging Face folder) and GGUF";
+// What a folder of Hugging Face may hold, best first.
+constexpr std::string_view kSafetensorsFile = "model.safetensors";
+constexpr std::string_view kSafetensorsIndex = "model.safetensors.index.json";
+constexpr std::string_view kPytorchFile = "pytorch_model.bin";
+constexpr std::string_view kPytorchIndex = "pytorch_model.bin.index.json";
 
 std::string Join(const std::string& directory, std::string_view name) {
   return (std::filesystem::path(directory) / name).string();
@@ -26,6 +29,12 @@ std::string Join(const std::string& directory, std::string_view name) {
 bool Exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
+}
+
+// Of a file; never empty.
+std::string FolderOf(const std::string& path) {
+  const auto parent = std::filesystem::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
 }
 
 bool StartsWith(ByteSpan bytes, std::string_view prefix) {
@@ -41,15 +50,14 @@ bool LooksLikeSafetensors(ByteSpan bytes) {
          StartsWith(bytes.subspan(reader.offset()), "{");
 }
 
-// Refuses, with advice, what is known to be neither safetensors nor GGUF.
+// Refuses, with advice, what is known to be none of our formats.
 Status CheckKnownFormat(ByteSpan bytes) {
   if (LooksLikeSafetensors(bytes)) return OkStatus();
-  // PyTorch writes a zip archive; its old form and plain pickles begin with the
-  // pickle protocol mark.
-  if (StartsWith(bytes, "PK\x03\x04") || StartsWith(bytes, "\x80\x02")) {
-    return Error{
-        ErrorCode::kUnsupported,
-        fmt::format("PyTorch checkpoints are not supported; {}", kReadable)};
+  // A plain pickle begins with the protocol mark.
+  if (StartsWith(bytes, "\x80\x02")) {
+    return Error{ErrorCode::kUnsupported,
+                 "a PyTorch checkpoint in the form before 1.6; load it and "
+                 "save it again with a newer torch.save"};
   }
   if (StartsWith(bytes, "{")) {
     return Error{ErrorCode::kBadInput,
@@ -59,17 +67,30 @@ Status CheckKnownFormat(ByteSpan bytes) {
   return OkStatus();
 }
 
-// One safetensors file, mapped and parsed.
+// One safetensors or PyTorch file, mapped and parsed.
 struct Shard {
+  CheckpointFormat format;
   Checkpoint::File file;
   std::vector<TensorView> tensors;
 };
 
-Result<Shard> ParseShard(MappedFile mapping) {
-  auto parsed = ParseSafetensors(mapping.bytes());
+// Works for SafetensorsFile and PytorchFile.
+template <typename Parsed>
+Result<Shard> ShardOf(CheckpointFormat format, MappedFile mapping,
+                      Result<Parsed> parsed) {
   if (!parsed.ok()) return std::move(parsed).error().With(mapping.path());
-  return Shard{{std::move(mapping), std::move(parsed->metadata)},
+  return Shard{format,
+               {std::move(mapping), std::move(parsed->metadata)},
                std::move(parsed->tensors)};
+}
+
+Result<Shard> ParseShard(MappedFile mapping) {
+  const ByteSpan bytes = mapping.bytes();
+  if (LooksLikePytorch(bytes))
+    return ShardOf(CheckpointFormat::kPytorch, std::move(mapping),
+                   ParsePytorch(bytes));
+  return ShardOf(CheckpointFormat::kSafetensors, std::move(mapping),
+                 ParseSafetensors(bytes));
 }
 
 Result<SafetensorsIndex> LoadIndex(const std::string& path) {
@@ -81,21 +102,22 @@ Result<SafetensorsIndex> LoadIndex(const std::string& path) {
 
 // Every tensor of a shard must be one that the index places there.
 Status CheckTensorsOfShard(const Shard& shard, std::string_view shard_name,
-                           const SafetensorsIndex& index) {
+                           const SafetensorsIndex& index,
+                           std::string_view index_name) {
   for (const TensorView& tensor : shard.tensors) {
     const auto place = index.weight_map.find(tensor.name);
     if (place == index.weight_map.end()) {
       return Error{
           ErrorCode::kBadInput,
           fmt::format("{}: tensor {}: not in {}", shard.file.mapping.path(),
-                      Quoted(tensor.name), kIndexFile)};
+                      Quoted(tensor.name), index_name)};
     }
     if (place->second != shard_name) {
       return Error{
           ErrorCode::kBadInput,
           fmt::format("{}: tensor {}: expected in {} by {}, found here too",
                       shard.file.mapping.path(), Quoted(tensor.name),
-                      Quoted(place->second), kIndexFile)};
+                      Quoted(place->second), index_name)};
     }
   }
   return OkStatus();
@@ -126,7 +148,7 @@ void SortByName(std::vector<TensorView>& tensors) {
 // What stands in a folder, as far as the choice of a reader needs it.
 struct Listing {
   std::vector<std::string> gguf;     // file names, sorted
-  std::vector<std::string> pytorch;  // .bin, .pt, .pth
+  std::vector<std::string> pytorch;  // .pt, .pth; sorted
 };
 
 Result<Listing> List(const std::string& directory) {
@@ -139,8 +161,7 @@ Result<Listing> List(const std::string& directory) {
     std::string name = it->path().filename().string();
     if (extension == ".gguf") {
       listing.gguf.push_back(std::move(name));
-    } else if (extension == ".bin" || extension == ".pt" ||
-               extension == ".pth") {
+    } else if (extension == ".pt" || extension == ".pth") {
       listing.pytorch.push_back(std::move(name));
     }
   }
@@ -154,25 +175,25 @@ Result<Listing> List(const std::string& directory) {
   return listing;
 }
 
-// Why a folder without safetensors and without exactly one GGUF file is none
-// that hexllm opens.
+// Why a folder holds nothing to open.
 Error NoCheckpointError(const std::string& path, const Listing& listing) {
-  if (listing.gguf.size() > 1) {
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("{}: expected one .gguf file, found {} ({}, {}, "
-                             "...); name the one you mean",
-                             path, listing.gguf.size(), listing.gguf[0],
-                             listing.gguf[1])};
+  for (const auto& [names, kind] :
+       {std::pair(&listing.gguf, ".gguf file"),
+        std::pair(&listing.pytorch, ".pt or .pth file")}) {
+    if (names->size() < 2) continue;
+    return Error{
+        ErrorCode::kBadInput,
+        fmt::format("{}: expected one {}, found {} ({}, {}, ...); name "
+                    "the one you mean",
+                    path, kind, names->size(), Printable((*names)[0]),
+                    Printable((*names)[1]))};
   }
-  if (!listing.pytorch.empty()) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("{}: PyTorch checkpoints ({}) are not supported; "
-                             "{}",
-                             path, listing.pytorch[0], kReadable)};
-  }
-  return Error{ErrorCode::kBadInput,
-               fmt::format("{}: expected {}, {} or one .gguf file, found none",
-                           path, kSingleFile, kIndexFile)};
+  return Error{
+      ErrorCode::kBadInput,
+      fmt::format("{}: expected {}, {}, {}, {}, consolidated.00.pth, or one "
+                  ".gguf, .pt or .pth file, found none",
+                  path, kSafetensorsFile, kSafetensorsIndex, kPytorchFile,
+                  kPytorchIndex)};
 }
 
 // Parts of a split model are no models.
@@ -188,7 +209,20 @@ Status CheckNotSplit(const GgufMetadata& metadata) {
 }  // namespace
 
 std::string_view CheckpointFormatName(CheckpointFormat format) {
-  return format == CheckpointFormat::kGguf ? "GGUF" : "safetensors";
+  switch (format) {
+    case CheckpointFormat::kGguf:
+      return "GGUF";
+    case CheckpointFormat::kPytorch:
+      return "PyTorch";
+    case CheckpointFormat::kSafetensors:
+      break;
+  }
+  return "safetensors";
+}
+
+bool LooksLikeCheckpoint(ByteSpan file) {
+  return LooksLikeSafetensors(file) || LooksLikePytorch(file) ||
+         StartsWith(file, "GGUF");
 }
 
 Result<Checkpoint> Checkpoint::Open(const std::string& path) {
@@ -200,12 +234,20 @@ Result<Checkpoint> Checkpoint::Open(const std::string& path) {
 }
 
 Result<Checkpoint> Checkpoint::OpenDirectory(const std::string& path) {
-  if (const std::string single = Join(path, kSingleFile); Exists(single)) {
-    return OpenFile(single);
-  }
-  if (Exists(Join(path, kIndexFile))) return OpenSharded(path);
+  const auto has = [&](std::string_view name) {
+    return Exists(Join(path, name));
+  };
+  if (has(kSafetensorsFile)) return OpenFile(Join(path, kSafetensorsFile));
+  if (has(kSafetensorsIndex)) return OpenSharded(path, kSafetensorsIndex);
   HX_ASSIGN_OR_RETURN(const Listing listing, List(path));
   if (listing.gguf.size() == 1) return OpenFile(Join(path, listing.gguf[0]));
+  if (has(kPytorchFile)) return OpenFile(Join(path, kPytorchFile));
+  if (has(kPytorchIndex)) return OpenSharded(path, kPytorchIndex);
+  const auto meta = std::find_if(listing.pytorch.begin(), listing.pytorch.end(),
+                                 IsMetaShardName);
+  if (meta != listing.pytorch.end()) return OpenFile(Join(path, *meta));
+  if (listing.pytorch.size() == 1)
+    return OpenFile(Join(path, listing.pytorch[0]));
   return NoCheckpointError(path, listing);
 }
 
@@ -228,16 +270,39 @@ Result<Checkpoint> Checkpoint::OpenFile(const std::string& path) {
     out.files_.push_back({std::move(mapping), {}});
     return out;
   }
+  if (IsMetaShardName(std::filesystem::path(path).filename().string())) {
+    HX_ASSIGN_OR_RETURN(const auto shards, MetaShardPaths(path));
+    if (shards.size() > 1) return OpenMetaShards(shards);
+  }
   HX_ASSIGN_OR_RETURN(Shard shard, ParseShard(std::move(mapping)));
-  const auto parent = std::filesystem::path(path).parent_path();
-  out.directory_ = parent.empty() ? "." : parent.string();
+  out.format_ = shard.format;
+  out.directory_ = FolderOf(path);
   out.tensors_ = std::move(shard.tensors);
   out.files_.push_back(std::move(shard.file));
   return out;
 }
 
-Result<Checkpoint> Checkpoint::OpenSharded(const std::string& directory) {
-  const std::string index_path = Join(directory, kIndexFile);
+Result<Checkpoint> Checkpoint::OpenMetaShards(
+    const std::vector<std::string>& paths) {
+  Checkpoint out;
+  out.format_ = CheckpointFormat::kPytorch;
+  out.directory_ = FolderOf(paths[0]);
+  std::vector<MetaShard> shards;
+  for (const std::string& path : paths) {
+    HX_ASSIGN_OR_RETURN(MappedFile mapping, MappedFile::Open(path));
+    HX_ASSIGN_OR_RETURN(Shard shard, ParseShard(std::move(mapping)));
+    out.files_.push_back(std::move(shard.file));
+    shards.push_back({path, std::move(shard.tensors)});
+  }
+  HX_ASSIGN_OR_RETURN(MetaModel model, JoinMetaShards(shards));
+  out.files_.push_back({std::move(model.joined), {}});
+  out.tensors_ = std::move(model.tensors);
+  return out;
+}
+
+Result<Checkpoint> Checkpoint::OpenSharded(const std::string& directory,
+                                           std::string_view index_name) {
+  const std::string index_path = Join(directory, index_name);
   HX_ASSIGN_OR_RETURN(const SafetensorsIndex index, LoadIndex(index_path));
   Checkpoint out;
   out.directory_ = directory;
@@ -251,7 +316,8 @@ Result<Checkpoint> Checkpoint::OpenSharded(const std::string& directory) {
     }
     HX_ASSIGN_OR_RETURN(MappedFile mapping, MappedFile::Open(shard_path));
     HX_ASSIGN_OR_RETURN(Shard shard, ParseShard(std::move(mapping)));
-    HX_RETURN_IF_ERROR(CheckTensorsOfShard(shard, name, index));
+    HX_RETURN_IF_ERROR(CheckTensorsOfShard(shard, name, index, index_name));
+    out.format_ = shard.format;
     std::move(shard.tensors.begin(), shard.tensors.end(),
               std::back_inserter(out.tensors_));
     out.files_.push_back(std::move(shard.file));

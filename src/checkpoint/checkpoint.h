@@ -18,25 +18,31 @@
 
 namespace hexllm {
 
-enum class CheckpointFormat { kSafetensors, kGguf };
+enum class CheckpointFormat { kSafetensors, kGguf, kPytorch };
 
-// "safetensors" or "GGUF".
+// "safetensors", "GGUF" or "PyTorch".
 std::string_view CheckpointFormatName(CheckpointFormat format);
+
+// True when `file` begins as one of the formats does.
+bool LooksLikeCheckpoint(ByteSpan file);
 
 // Owns the mappings; move-only. Tensor views, metadata and their string views
 // die with it (moving it keeps them valid). Immutable once open, thread-safe.
 // The files must not be truncated by others while it is open.
 class Checkpoint {
  public:
-  // One file of the checkpoint, with the "__metadata__" of safetensors.
+  // One file of the checkpoint, with the "__metadata__" of safetensors or what
+  // checkpoint/pytorch.h calls metadata.
   struct File {
     MappedFile mapping;
     std::map<std::string, std::string> metadata;
   };
 
-  // Opens a Hugging Face folder (model.safetensors, or
-  // model.safetensors.index.json and its shards; else exactly one .gguf file),
-  // a single .safetensors file, or a .gguf file. Files are told apart by
+  // Opens a folder or one file. In a folder it takes the first of these:
+  // model.safetensors, the shards of model.safetensors.index.json, the only
+  // .gguf file, pytorch_model.bin, the shards of pytorch_model.bin.index.json,
+  // consolidated.00.pth, the only .pt or .pth file. consolidated.NN.pth stands
+  // for all its shards (checkpoint/meta_shards.h). Files are told apart by
   // content, not by name. Validates everything but the numbers in the tensors.
   // Errors name the file and, where there is one, the tensor: kEnvironment when
   // a file cannot be opened, kBadInput for damage, kUnsupported for formats,
@@ -59,7 +65,7 @@ class Checkpoint {
   // Null unless the format is GGUF.
   const GgufMetadata* gguf() const { return gguf_.get(); }
 
-  // The folder of the files that stand beside safetensors weights (see
+  // The folder of the files that stand beside the weights (see
   // checkpoint/side_files.h); empty for GGUF, whose metadata takes their place.
   const std::string& side_directory() const { return directory_; }
 
@@ -71,12 +77,16 @@ class Checkpoint {
   Checkpoint() = default;
   static Result<Checkpoint> OpenFile(const std::string& path);
   static Result<Checkpoint> OpenDirectory(const std::string& path);
-  static Result<Checkpoint> OpenSharded(const std::string& directory);
+  static Result<Checkpoint> OpenSharded(const std::string& directory,
+                                        std::string_view index_name);
+  static Result<Checkpoint> OpenMetaShards(
+      const std::vector<std::string>& paths);
 
   std::string path_;
   std::string directory_;  // of the side files; empty for GGUF
   CheckpointFormat format_ = CheckpointFormat::kSafetensors;
-  std::vector<File> files_;
+  std::vector<File> files_;  // the weight files; then, where shards were
+                             // joined, the unnamed file that holds them
   std::vector<TensorView> tensors_;
   std::unique_ptr<const GgufMetadata> gguf_;
 };

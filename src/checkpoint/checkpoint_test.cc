@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "tests/support/gguf_builder.h"
+#include "tests/support/pytorch_builder.h"
 #include "tests/support/safetensors_builder.h"
 #include "tests/support/temp_dir.h"
 
@@ -16,6 +17,7 @@ namespace {
 using ::testing::AllOf;
 using testing::GgufBuilder;
 using ::testing::HasSubstr;
+using testing::PytorchBuilder;
 using testing::SafetensorsBuilder;
 using testing::TempDir;
 
@@ -153,18 +155,46 @@ TEST(Checkpoint, RefusesPathsWithoutACheckpoint) {
               HasSubstr("found JSON"));
 }
 
-TEST(Checkpoint, SaysWhichFormatsWorkInsteadOfPyTorch) {
-  const TempDir dir;
-  dir.Write("pytorch_model.bin", "PK\x03\x04 and more bytes");
-  const auto expected = AllOf(HasSubstr("PyTorch checkpoints"),
-                              HasSubstr("safetensors"), HasSubstr("GGUF"));
-  EXPECT_THAT(ErrorOf(dir.path(), ErrorCode::kUnsupported),
-              AllOf(expected, HasSubstr("pytorch_model.bin")));
-  EXPECT_THAT(ErrorOf(dir.File("pytorch_model.bin"), ErrorCode::kUnsupported),
-              expected);
+TEST(Checkpoint, OpensPytorchFiles) {
+  TempDir dir;
+  const std::string file = PytorchBuilder().Add("w", {1}, "1234").Build();
+  dir.Write("tokenizer.bin", "ignored");
+  for (const std::string name :
+       {"stories.pt", "consolidated.00.pth", "pytorch_model.bin"}) {
+    dir.Write(name, file);
+    for (const std::string& path : {dir.path(), dir.File(name)}) {
+      const auto checkpoint = Checkpoint::Open(path);
+      ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
+      EXPECT_EQ(checkpoint->format(), CheckpointFormat::kPytorch);
+      EXPECT_EQ(checkpoint->files()[0].mapping.path(), dir.File(name));
+      EXPECT_EQ(checkpoint->side_directory(), dir.path());
+      EXPECT_NE(checkpoint->Find("w"), nullptr);
+    }
+  }
+}
+
+TEST(Checkpoint, OpensShardsOfPytorchFiles) {
+  TempDir dir;
+  dir.Write("one.bin", PytorchBuilder().Add("a", {1}, "1234").Build());
+  dir.Write("two.bin", PytorchBuilder().Add("b", {1}, "5678").Build());
+  dir.Write("pytorch_model.bin.index.json",
+            R"({"weight_map":{"a":"one.bin","b":"two.bin"}})");
+  const auto checkpoint = Checkpoint::Open(dir.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
+  EXPECT_EQ(checkpoint->format(), CheckpointFormat::kPytorch);
+  EXPECT_EQ(AsText(checkpoint->Find("b")->data), "5678");
+}
+
+TEST(Checkpoint, SaysWhyAPytorchFileIsNoCheckpoint) {
+  TempDir dir;
+  EXPECT_THAT(ErrorOf(dir.Write("x.pth", "PK\x03\x04 and more bytes")),
+              HasSubstr("truncated file?"));
   EXPECT_THAT(ErrorOf(dir.Write("old.pt", "\x80\x02}q\x01 and more bytes"),
                       ErrorCode::kUnsupported),
-              expected);
+              HasSubstr("before 1.6"));
+  // Two, and nothing says which.
+  EXPECT_THAT(ErrorOf(dir.path()),
+              AllOf(HasSubstr("old.pt"), HasSubstr("name the one you mean")));
 }
 
 TEST(Checkpoint, RefusesASplitGguf) {

@@ -1,0 +1,219 @@
+#include "checkpoint/meta_shards.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "base/quote.h"
+
+namespace hexllm {
+namespace {
+
+constexpr std::string_view kPrefix = "consolidated.";
+constexpr std::string_view kSuffix = ".pth";
+constexpr int kMaxShards = 100;
+
+// How the shards share a tensor.
+enum class Split { kRows, kColumns, kReplicated };
+
+struct Rule {
+  std::string_view suffix;
+  Split split;
+};
+
+constexpr Rule kRules[] = {
+    {".attention.wq.weight", Split::kRows},
+    {".attention.wk.weight", Split::kRows},
+    {".attention.wv.weight", Split::kRows},
+    {".attention.wo.weight", Split::kColumns},
+    {".feed_forward.w1.weight", Split::kRows},
+    {".feed_forward.w2.weight", Split::kColumns},
+    {".feed_forward.w3.weight", Split::kRows},
+    {"output.weight", Split::kRows},
+    {"norm.weight", Split::kReplicated},
+    {"rope.freqs", Split::kReplicated},
+};
+
+const TensorView* FindTensor(const MetaShard& shard, std::string_view name) {
+  const auto at = std::lower_bound(
+      shard.tensors.begin(), shard.tensors.end(), name,
+      [](const TensorView& a, std::string_view b) { return a.name < b; });
+  return at != shard.tensors.end() && at->name == name ? &*at : nullptr;
+}
+
+// Llama 3 shares the embedding by rows, Llama 2 by columns; the output, which
+// is shared by rows, tells the width.
+std::optional<Split> SplitOf(const MetaShard& shard, const TensorView& tensor) {
+  if (tensor.name == "tok_embeddings.weight") {
+    const TensorView* output = FindTensor(shard, "output.weight");
+    if (output == nullptr || output->shape.size() != 2 ||
+        tensor.shape.size() != 2)
+      return std::nullopt;
+    return output->shape[1] == tensor.shape[1] ? Split::kRows : Split::kColumns;
+  }
+  for (const Rule& rule : kRules) {
+    if (std::string_view(tensor.name).ends_with(rule.suffix)) return rule.split;
+  }
+  return std::nullopt;
+}
+
+// Appends to a file without a name.
+class Joiner {
+ public:
+  static Result<Joiner> Create() {
+    Joiner joiner;
+    joiner.file_.reset(std::tmpfile());
+    if (joiner.file_ == nullptr) return joiner.Failed();
+    return joiner;
+  }
+
+  uint64_t size() const { return size_; }
+
+  Status Write(ByteSpan bytes) {
+    size_ += bytes.size();
+    if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size())
+      return OkStatus();
+    return Failed();
+  }
+
+  Result<MappedFile> Map() {
+    if (std::fflush(file_.get()) != 0) return Failed();
+    return MappedFile::Map(::fileno(file_.get()), "joined shards");
+  }
+
+ private:
+  static Error Failed() {
+    return Error{ErrorCode::kEnvironment,
+                 fmt::format("temporary file for the joined shards: {}",
+                             std::strerror(errno))};
+  }
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> file_;
+  uint64_t size_ = 0;
+};
+
+// The slices of one tensor, one a shard.
+using Slices = std::vector<const TensorView*>;
+
+Result<Slices> FindSlices(std::span<const MetaShard> shards,
+                          const TensorView& first) {
+  Slices slices;
+  for (const MetaShard& shard : shards) {
+    const TensorView* slice = FindTensor(shard, first.name);
+    if (slice == nullptr || slice->shape != first.shape ||
+        slice->dtype != first.dtype ||
+        shard.tensors.size() != shards[0].tensors.size())
+      return Error{
+          ErrorCode::kBadInput,
+          fmt::format("{}: tensor {}: expected the same tensors and shapes as "
+                      "in {}, found {}",
+                      shard.path, Quoted(first.name), shards[0].path,
+                      slice == nullptr ? "none" : ShapeToString(slice->shape))};
+    slices.push_back(slice);
+  }
+  return slices;
+}
+
+Status WriteColumns(const Slices& slices, Joiner& joiner) {
+  const auto rows = static_cast<size_t>(slices[0]->shape[0]);
+  const size_t row_bytes = slices[0]->data.size() / rows;
+  for (size_t row = 0; row < rows; ++row) {
+    for (const TensorView* slice : slices)
+      HX_RETURN_IF_ERROR(
+          joiner.Write(slice->data.subspan(row * row_bytes, row_bytes)));
+  }
+  return OkStatus();
+}
+
+// Writes the whole tensor; returns what it looks like, still without bytes.
+Result<TensorView> Join(const Slices& slices, Split split, Joiner& joiner) {
+  TensorView whole = *slices[0];
+  if (whole.shape.size() != 2)
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("tensor {}: expected a matrix, found {}",
+                             Quoted(whole.name), ShapeToString(whole.shape))};
+  whole.shape[split == Split::kRows ? 0 : 1] *=
+      static_cast<int64_t>(slices.size());
+  whole.data = {};
+  if (split == Split::kColumns) {
+    HX_RETURN_IF_ERROR(WriteColumns(slices, joiner));
+    return whole;
+  }
+  for (const TensorView* slice : slices)
+    HX_RETURN_IF_ERROR(joiner.Write(slice->data));
+  return whole;
+}
+
+}  // namespace
+
+bool IsMetaShardName(const std::string& name) {
+  const auto digit = [&](size_t at) {
+    return name[at] >= '0' && name[at] <= '9';
+  };
+  const size_t at = kPrefix.size();
+  return name.size() == at + 2 + kSuffix.size() && name.starts_with(kPrefix) &&
+         name.ends_with(kSuffix) && digit(at) && digit(at + 1);
+}
+
+Result<std::vector<std::string>> MetaShardPaths(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::vector<std::string> paths;
+  std::string missing;
+  for (int i = 0; i < kMaxShards; ++i) {
+    const std::string name = fmt::format("{}{:02}{}", kPrefix, i, kSuffix);
+    std::error_code ignored;
+    if (!std::filesystem::exists(folder / name, ignored)) {
+      if (missing.empty()) missing = name;
+      continue;
+    }
+    if (!missing.empty())
+      return Error{ErrorCode::kBadInput,
+                   fmt::format("{}: expected the shard {} beside it, found no "
+                               "such file",
+                               (folder / name).string(), missing)};
+    paths.push_back((folder / name).string());
+  }
+  return paths;
+}
+
+Result<MetaModel> JoinMetaShards(std::span<const MetaShard> shards) {
+  HX_CHECK(shards.size() > 1);
+  HX_ASSIGN_OR_RETURN(Joiner joiner, Joiner::Create());
+  MetaModel model;
+  std::vector<std::optional<uint64_t>> offsets;
+  for (const TensorView& first : shards[0].tensors) {
+    const auto split = SplitOf(shards[0], first);
+    if (!split)
+      return Error{
+          ErrorCode::kUnsupported,
+          fmt::format("{}: tensor {}: no rule says how {} shards "
+                      "share it",
+                      shards[0].path, Quoted(first.name), shards.size())};
+    HX_ASSIGN_OR_RETURN(const Slices slices, FindSlices(shards, first));
+    const bool replicated = *split == Split::kReplicated;
+    offsets.push_back(replicated ? std::nullopt
+                                 : std::optional<uint64_t>(joiner.size()));
+    HX_ASSIGN_OR_RETURN(TensorView whole, replicated
+                                              ? Result<TensorView>(first)
+                                              : Join(slices, *split, joiner));
+    model.tensors.push_back(std::move(whole));
+  }
+  HX_ASSIGN_OR_RETURN(model.joined, joiner.Map());
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    if (!offsets[i]) continue;
+    const TensorView& first = shards[0].tensors[i];
+    model.tensors[i].data = model.joined.bytes().subspan(
+        *offsets[i], first.data.size() * shards.size());
+  }
+  return model;
+}
+
+}  // namespace hexllm
