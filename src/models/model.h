@@ -21,11 +21,11 @@ enum class RopeLayout {
                  // are bound
 };
 
-// One GGUF name for one Hugging Face name, without ".weight" / ".bias". "{}" is
-// the layer number.
+// What another format (GGUF, Meta's) calls a tensor of Hugging Face's name,
+// without ".weight" / ".bias". "{}" is the layer number.
 struct TensorAlias {
   std::string_view hf;
-  std::string_view gguf;
+  std::string_view stored;
 };
 
 struct ModelSpec {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "checkpoint/side_files.h"
+#include "models/meta_config.h"
 
 namespace hexllm::models {
 namespace {
@@ -36,22 +37,18 @@ Status ApplyOverride(const std::string& text, Json& config) {
   return OkStatus();
 }
 
-Result<Json> ReadConfig(const Checkpoint& checkpoint,
-                        const std::string& config_path) {
-  const std::filesystem::path path =
-      config_path.empty()
-          ? std::filesystem::path(checkpoint.side_directory()) / "config.json"
-          : std::filesystem::path(config_path);
+// A configuration file that must be there. `flag` could name another.
+Result<Json> ReadConfig(const std::filesystem::path& path,
+                        std::string_view flag, bool is_named) {
   const std::string folder =
       path.has_parent_path() ? path.parent_path().string() : ".";
   HX_ASSIGN_OR_RETURN(auto json,
                       ReadSideJson(folder, path.filename().string()));
   if (!json) {
-    return Error{
-        config_path.empty() ? ErrorCode::kBadInput : ErrorCode::kEnvironment,
-        fmt::format("{}: expected a configuration, found no file; "
-                    "name one with --config",
-                    path.string())};
+    return Error{is_named ? ErrorCode::kEnvironment : ErrorCode::kBadInput,
+                 fmt::format("{}: expected a configuration, found no file; "
+                             "name one with {}",
+                             path.string(), flag)};
   }
   if (!json->is_object()) {
     return Error{ErrorCode::kBadInput,
@@ -63,11 +60,30 @@ Result<Json> ReadConfig(const Checkpoint& checkpoint,
 
 Result<Json> LoadConfig(const Checkpoint& checkpoint,
                         const SourceOptions& options) {
-  HX_ASSIGN_OR_RETURN(Json json, ReadConfig(checkpoint, options.config_path));
-  for (const std::string& setting : options.overrides) {
-    HX_RETURN_IF_ERROR(ApplyOverride(setting, json));
-  }
-  return json;
+  const bool named = !options.config_path.empty();
+  const std::filesystem::path folder = checkpoint.side_directory();
+  return ReadConfig(named ? std::filesystem::path(options.config_path)
+                          : folder / "config.json",
+                    "--config", named);
+}
+
+// --params, else what the file itself says (llama2.c), else params.json.
+Result<Json> LoadParams(const Checkpoint& checkpoint,
+                        const SourceOptions& options) {
+  if (!options.params_path.empty())
+    return ReadConfig(options.params_path, "--params", /*is_named=*/true);
+  const auto& metadata = checkpoint.files()[0].metadata;
+  if (const auto args = metadata.find("model_args"); args != metadata.end())
+    return ParseJson(args->second);
+  return ReadConfig(
+      std::filesystem::path(checkpoint.side_directory()) / "params.json",
+      "--params", /*is_named=*/false);
+}
+
+Status ApplyOverrides(const SourceOptions& options, Json& config) {
+  for (const std::string& setting : options.overrides)
+    HX_RETURN_IF_ERROR(ApplyOverride(setting, config));
+  return OkStatus();
 }
 
 // The row for config.json's "architectures" (the first one known), or for
@@ -100,10 +116,40 @@ std::string FolderName(const std::string& path) {
   return folder.filename().string();
 }
 
+Status ReadMeta(const SourceOptions& options, ModelSource& source) {
+  const std::string& path = source.checkpoint->path();
+  if (!options.config_path.empty()) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{}: --config stands for config.json; this "
+                             "checkpoint is in Meta's layout: use --params",
+                             path)};
+  }
+  constexpr std::string_view kArchitecture = "LlamaForCausalLM";
+  const ModelSpec* llama = FindByHfArchitecture(kArchitecture);
+  if (source.spec == nullptr) source.spec = llama;
+  if (source.spec != llama) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--decoder-model {}: expected a model of Meta's "
+                             "layout, as {} is, found another",
+                             options.decoder_model, path)};
+  }
+  HX_ASSIGN_OR_RETURN(Json params, LoadParams(*source.checkpoint, options));
+  HX_RETURN_IF_ERROR(ApplyOverrides(options, params));
+  auto parsed =
+      ReadMetaConfig(params, *source.checkpoint, options.decoder_model);
+  if (!parsed.ok())
+    return std::move(parsed).error().With(fmt::format("{}: params", path));
+  source.config = std::move(*parsed);
+  source.stored_names = kMetaNames;
+  source.rope_layout = RopeLayout::kInterleaved;
+  source.name = FolderName(path);
+  return OkStatus();
+}
+
 Status ReadHf(const SourceOptions& options, ModelSource& source) {
   const std::string& path = source.checkpoint->path();
-  HX_ASSIGN_OR_RETURN(const Json config,
-                      LoadConfig(*source.checkpoint, options));
+  HX_ASSIGN_OR_RETURN(Json config, LoadConfig(*source.checkpoint, options));
+  HX_RETURN_IF_ERROR(ApplyOverrides(options, config));
   if (source.spec == nullptr) {
     HX_ASSIGN_OR_RETURN(source.spec, ChooseHfSpec(path, config));
   }
@@ -133,11 +179,26 @@ Status ReadGguf(const SourceOptions& options, ModelSource& source) {
   auto parsed = source.spec->from_gguf(*source.checkpoint, *architecture);
   if (!parsed.ok()) return std::move(parsed).error().With(path);
   source.config = std::move(*parsed);
+  source.stored_names = source.spec->gguf_names;
+  source.rope_layout = source.spec->gguf_rope_layout;
   auto name = metadata.FindString("general.name");
   if (!name.ok()) return std::move(name).error().With(path);
   source.name = name->has_value() ? std::string(**name)
                                   : std::filesystem::path(path).stem().string();
   return OkStatus();
+}
+
+Status ReadConfiguration(const SourceOptions& options, ModelSource& source) {
+  const bool meta = IsMetaLayout(*source.checkpoint);
+  if (!meta && !options.params_path.empty())
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--params: expected a checkpoint in Meta's layout "
+                             "(tok_embeddings, ...), found another in {}",
+                             source.checkpoint->path())};
+  if (meta) return ReadMeta(options, source);
+  return source.checkpoint->format() == CheckpointFormat::kGguf
+             ? ReadGguf(options, source)
+             : ReadHf(options, source);
 }
 
 }  // namespace
@@ -156,9 +217,8 @@ Result<ModelSource> OpenModel(const std::string& path,
               "--decoder-model: expected the name of a known model, found '{}'",
               options.decoder_model)};
   }
-  HX_RETURN_IF_ERROR(source.checkpoint->format() == CheckpointFormat::kGguf
-                         ? ReadGguf(options, source)
-                         : ReadHf(options, source));
+  source.tokenizer_path = options.tokenizer_path;
+  HX_RETURN_IF_ERROR(ReadConfiguration(options, source));
   source.config.architecture = std::string(source.spec->name);
   return source;
 }

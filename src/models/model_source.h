@@ -19,9 +19,12 @@ namespace hexllm::models {
 struct SourceOptions {
   std::string config_path = {};  // replaces config.json when not empty
   std::vector<std::string> overrides = {};  // "KEY=VALUE" on top of config.json
-                                            // (VALUE is JSON, or a bare string)
-  std::string decoder_model = {};  // names the model where the files cannot;
-                                   // empty = by the files
+                                            // or params.json (VALUE is JSON, or
+                                            // a bare string)
+  std::string params_path = {};     // replaces params.json (Meta's layout)
+  std::string tokenizer_path = {};  // replaces the tokenizer beside the weights
+  std::string decoder_model = {};   // names the model where the files cannot;
+                                    // empty = by the files
 };
 
 // Owns the checkpoint; constants made from it point into it. Immutable.
@@ -30,6 +33,11 @@ struct ModelSource {
   const ModelSpec* spec = nullptr;
   DecoderConfig config;
   std::string name;  // for people: GGUF's general.name, or the folder's name
+  // What the file calls the tensors; empty where it uses Hugging Face's names.
+  std::span<const TensorAlias> stored_names = {};
+  // How the file orders the rows of q and k.
+  RopeLayout rope_layout = RopeLayout::kHalfSplit;
+  std::string tokenizer_path;  // as in SourceOptions
 };
 
 // Opens `path` and reads its configuration. kUnsupported names an architecture

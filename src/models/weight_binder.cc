@@ -82,12 +82,11 @@ WeightBinder::WeightBinder(const ModelSource& source,
 
 std::optional<std::string> WeightBinder::StoredName(
     std::string_view hf_name) const {
-  if (source_.checkpoint->format() != CheckpointFormat::kGguf)
-    return std::string(hf_name);
+  if (source_.stored_names.empty()) return std::string(hf_name);
   const NameParts parts = SplitName(hf_name);
-  for (const TensorAlias& alias : source_.spec->gguf_names) {
+  for (const TensorAlias& alias : source_.stored_names) {
     if (alias.hf != parts.pattern) continue;
-    std::string name(alias.gguf);
+    std::string name(alias.stored);
     if (const size_t hole = name.find("{}"); hole != std::string::npos)
       name.replace(hole, 2, parts.layer);
     return name + std::string(parts.suffix);
@@ -133,9 +132,7 @@ Result<ir::ConstantId> WeightBinder::Bind(const WeightRequest& request) {
                         .bytes = tensor->data,
                         .owned = nullptr,
                         .rows = {}};
-  const bool interleaved =
-      source_.checkpoint->format() == CheckpointFormat::kGguf &&
-      source_.spec->gguf_rope_layout == RopeLayout::kInterleaved;
+  const bool interleaved = source_.rope_layout == RopeLayout::kInterleaved;
   if (request.rope_head_dim > 0 && interleaved) {
     auto order =
         InterleavedToHalfSplit(request.shape[0], request.rope_head_dim);
@@ -152,9 +149,9 @@ Result<ir::ConstantId> WeightBinder::Bind(const WeightRequest& request) {
 }
 
 bool WeightBinder::IsIgnorable(const std::string& stored_name) const {
-  // Read by the configuration, not bound as a weight.
-  if (source_.checkpoint->format() == CheckpointFormat::kGguf &&
-      stored_name == "rope_freqs.weight")
+  // GGUF's is read by the configuration, not bound as a weight; Llama 2's
+  // follows from it.
+  if (stored_name == "rope_freqs.weight" || stored_name == "rope.freqs")
     return true;
   const auto& suffixes = source_.spec->ignored_suffixes;
   return std::any_of(

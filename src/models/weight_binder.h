@@ -43,7 +43,7 @@ class WeightBinder {
 
  private:
   // "model.layers.3.mlp.up_proj.weight" -> "blk.3.ffn_up.weight" where the
-  // checkpoint is GGUF; nothing if it has no name there.
+  // checkpoint is GGUF; nothing if it has no name in the format.
   std::optional<std::string> StoredName(std::string_view hf_name) const;
   bool IsIgnorable(const std::string& stored_name) const;
 
