@@ -59,6 +59,14 @@ Status CheckIds(const TokenizerData& data) {
                              "vocabulary's size {}",
                              i, merge.left, merge.right, merge.result, size)};
   }
+  const bool ranked =
+      data.merge_ranks.empty() || data.merge_ranks.size() == data.merges.size();
+  const auto none = std::find(data.merge_ranks.begin(), data.merge_ranks.end(),
+                              MergeIndex::kNoRank);
+  if (!ranked || none != data.merge_ranks.end())
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("expected a rank for each of {} merges, found {}",
+                             data.merges.size(), data.merge_ranks.size())};
   if (data.unk_id != kNoToken && outside(data.unk_id)) {
     return Error{
         ErrorCode::kBadInput,
@@ -101,16 +109,18 @@ int32_t PieceIndex::Find(const StringTable& pieces,
   return slots_[Place(pieces, piece, HashBytes(piece))].id;
 }
 
-void MergeIndex::Build(const std::vector<Merge>& merges) {
+void MergeIndex::Build(const std::vector<Merge>& merges,
+                       const std::vector<uint32_t>& ranks) {
   slots_.assign(SlotsFor(merges.size()), Entry{});
   mask_ = slots_.size() - 1;
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const Merge& merge = merges[rank];
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const Merge& merge = merges[i];
+    const uint32_t rank = ranks.empty() ? static_cast<uint32_t>(i) : ranks[i];
     const uint64_t pair = Pair(merge.left, merge.right);
     size_t slot = Hash(pair) & mask_;
     while (slots_[slot].rank != kNoRank && slots_[slot].pair != pair)
       slot = (slot + 1) & mask_;
-    slots_[slot] = {pair, static_cast<uint32_t>(rank), merge.result};
+    slots_[slot] = {pair, rank, merge.result};
   }
 }
 
@@ -122,7 +132,7 @@ Result<BpeModel> BpeModel::Create(TokenizerData& data, WordAlphabet alphabet) {
   model.byte_fallback_ = data.byte_fallback;
   model.fuse_unk_ = data.fuse_unk;
   model.unk_id_ = data.unk_id;
-  model.merge_index_.Build(data.merges);
+  model.merge_index_.Build(data.merges, data.merge_ranks);
   model.pieces_ = std::move(data.pieces);
   model.piece_index_.Build(model.pieces_);
   model.IndexBytes();

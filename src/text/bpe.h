@@ -49,8 +49,10 @@ class MergeIndex {
     int32_t result = kNoToken;
   };
 
-  // The later of two merges of the same pair counts.
-  void Build(const std::vector<Merge>& merges);
+  // The later of two merges of the same pair counts. `ranks` as in
+  // TokenizerData.
+  void Build(const std::vector<Merge>& merges,
+             const std::vector<uint32_t>& ranks);
   // The merge of two neighbours; rank kNoRank when there is none.
   const Entry& Find(int32_t left, int32_t right) const {
     const uint64_t pair = Pair(left, right);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/quote.h"
 #include "text/bpe.h"
 
@@ -40,6 +42,55 @@ Result<std::vector<Merge>> ResolveMerges(const StringTable& pieces,
     merges.push_back(merge);
   }
   return merges;
+}
+
+namespace {
+
+// True where a character of UTF-8 begins.
+bool IsBoundary(char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }
+
+struct RankedMerge {
+  uint32_t rank;
+  Merge merge;
+};
+
+// Appends the merges that make piece `id`.
+void AppendSplits(const StringTable& pieces, const PieceIndex& index,
+                  RankedMerge of, std::vector<RankedMerge>& out) {
+  const std::string_view piece = pieces[static_cast<size_t>(of.merge.result)];
+  for (size_t at = 1; at < piece.size(); ++at) {
+    if (!IsBoundary(piece[at])) continue;
+    of.merge.left = index.Find(pieces, piece.substr(0, at));
+    if (of.merge.left == kNoToken) continue;
+    of.merge.right = index.Find(pieces, piece.substr(at));
+    if (of.merge.right != kNoToken) out.push_back(of);
+  }
+}
+
+}  // namespace
+
+Status DeriveMerges(const std::vector<uint32_t>& ranks, TokenizerData& data) {
+  HX_CHECK(ranks.size() == data.pieces.size());
+  PieceIndex index;
+  index.Build(data.pieces);
+  std::vector<RankedMerge> merges;
+  for (size_t id = 0; id < ranks.size(); ++id) {
+    if (ranks[id] == kUnrankedPiece) continue;
+    AppendSplits(data.pieces, index,
+                 {ranks[id], {0, 0, static_cast<int32_t>(id)}}, merges);
+    if (merges.size() > kMaxMerges)
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("more than {} merges", kMaxMerges)};
+  }
+  std::stable_sort(merges.begin(), merges.end(),
+                   [](const RankedMerge& a, const RankedMerge& b) {
+                     return a.rank < b.rank;
+                   });
+  for (const RankedMerge& merge : merges) {
+    data.merges.push_back(merge.merge);
+    data.merge_ranks.push_back(merge.rank);
+  }
+  return OkStatus();
 }
 
 }  // namespace hexllm

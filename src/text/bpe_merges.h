@@ -1,5 +1,5 @@
-// Turns published merges, pairs of spellings, into pairs of ids. Used by the
-// readers of tokenizer.json and GGUF.
+// Makes the merges of a BPE: from published pairs of spellings (tokenizer.json,
+// GGUF), or from ranked pieces alone (tiktoken, llama2.c).
 #pragma once
 
 #include <vector>
@@ -14,5 +14,13 @@ namespace hexllm {
 // other. kBadInput naming a merge whose parts or result are not in `pieces`.
 Result<std::vector<Merge>> ResolveMerges(const StringTable& pieces,
                                          const StringTable& halves);
+
+// No rank: nothing is merged into the piece.
+inline constexpr uint32_t kUnrankedPiece = UINT32_MAX;
+
+// Sets data.merges and data.merge_ranks to all pairs of pieces that spell a
+// piece, each with the rank of that piece in `ranks` (one a piece).
+// kUnsupported when there are more than kMaxMerges.
+Status DeriveMerges(const std::vector<uint32_t>& ranks, TokenizerData& data);
 
 }  // namespace hexllm

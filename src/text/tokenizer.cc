@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <variant>
 
 #include "text/added_tokens.h"
 #include "text/bpe.h"
 #include "text/normalizer.h"
 #include "text/piece_decoder.h"
 #include "text/pre_tokenizer.h"
+#include "text/sentence_piece.h"
+#include "text/unigram.h"
 #include "text/utf8.h"
 
 namespace hexllm {
@@ -57,12 +60,71 @@ Status CheckSizes(const TokenizerData& data) {
                            added_bytes, data.merges.size())};
 }
 
+// The ids that are given apart from the vocabulary.
+Status CheckIds(const TokenizerData& data, size_t vocab_size) {
+  for (const auto* ids :
+       {&data.prefix_ids, &data.suffix_ids, &data.control_ids}) {
+    for (const int32_t id : *ids) {
+      if (id >= 0 && static_cast<size_t>(id) < vocab_size) continue;
+      return Error{ErrorCode::kBadInput,
+                   fmt::format("the post-processor or a control token has id "
+                               "{}, but the vocabulary has {} tokens",
+                               id, vocab_size)};
+    }
+  }
+  return OkStatus();
+}
+
 Error TextTooLong(size_t bytes) {
   return Error{
       ErrorCode::kUsage,
       fmt::format("the text has {} bytes, at most {} can be encoded at once",
                   bytes, kMaxTextBytes)};
 }
+
+// What turns a word into ids.
+class WordModel {
+ public:
+  static Result<WordModel> Create(TokenizerData& data, WordAlphabet alphabet) {
+    if (data.model == TokenizerModel::kBpe) {
+      HX_ASSIGN_OR_RETURN(BpeModel bpe, BpeModel::Create(data, alphabet));
+      return WordModel(std::move(bpe));
+    }
+    if (alphabet != WordAlphabet::kText)
+      return Error{ErrorCode::kUnsupported,
+                   "a byte-level pre-tokenizer: expected a BPE, found another "
+                   "model"};
+    if (data.model == TokenizerModel::kUnigram) {
+      HX_ASSIGN_OR_RETURN(UnigramModel unigram, UnigramModel::Create(data));
+      return WordModel(std::move(unigram));
+    }
+    HX_ASSIGN_OR_RETURN(SentencePieceModel sentence_piece,
+                        SentencePieceModel::Create(data));
+    return WordModel(std::move(sentence_piece));
+  }
+
+  Status Encode(std::string_view word, BpeScratch& scratch,
+                std::vector<int32_t>& out) const {
+    if (const auto* bpe = std::get_if<BpeModel>(&model_)) {
+      bpe->Encode(word, scratch, out);
+    } else if (const auto* unigram = std::get_if<UnigramModel>(&model_)) {
+      unigram->Encode(word, out);
+    } else {
+      return std::get<SentencePieceModel>(model_).Encode(word, out);
+    }
+    return OkStatus();
+  }
+
+  int32_t Find(std::string_view spelling) const {
+    return std::visit([&](const auto& model) { return model.Find(spelling); },
+                      model_);
+  }
+
+ private:
+  using Model = std::variant<BpeModel, UnigramModel, SentencePieceModel>;
+  explicit WordModel(Model model) : model_(std::move(model)) {}
+  Model model_;
+};
 
 // The spelling of every id: the vocabulary, overlaid by the added tokens.
 StringTable AllSpellings(const StringTable& pieces,
@@ -90,7 +152,7 @@ StringTable AllSpellings(const StringTable& pieces,
 }  // namespace
 
 struct Tokenizer::Impl {
-  Impl(Normalizer n, PreTokenizer p, AddedTokens a, BpeModel m, PieceDecoder d)
+  Impl(Normalizer n, PreTokenizer p, AddedTokens a, WordModel m, PieceDecoder d)
       : normalizer(std::move(n)),
         pre_tokenizer(std::move(p)),
         added(std::move(a)),
@@ -105,7 +167,7 @@ struct Tokenizer::Impl {
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
   AddedTokens added;
-  BpeModel model;
+  WordModel model;
   PieceDecoder decoder;
   std::unordered_map<std::string, int32_t> added_ids;
   std::vector<bool> special;  // by id
@@ -130,8 +192,8 @@ Result<Tokenizer> Tokenizer::Create(TokenizerData data) {
   const StringTable spellings = AllSpellings(data.pieces, data.added_tokens);
   HX_ASSIGN_OR_RETURN(PieceDecoder decoder,
                       PieceDecoder::Create(data.decoder, spellings));
-  HX_ASSIGN_OR_RETURN(BpeModel model,
-                      BpeModel::Create(data, pre_tokenizer.alphabet()));
+  HX_ASSIGN_OR_RETURN(WordModel model,
+                      WordModel::Create(data, pre_tokenizer.alphabet()));
   auto impl = std::make_unique<Impl>(std::move(normalizer),
                                      std::move(pre_tokenizer), std::move(added),
                                      std::move(model), std::move(decoder));
@@ -140,16 +202,9 @@ Result<Tokenizer> Tokenizer::Create(TokenizerData data) {
     impl->added_ids[token.content] = token.id;
     if (token.special) impl->special[static_cast<size_t>(token.id)] = true;
   }
-  for (const auto* ids : {&data.prefix_ids, &data.suffix_ids}) {
-    for (const int32_t id : *ids) {
-      if (id >= 0 && static_cast<size_t>(id) < spellings.size()) continue;
-      return Error{
-          ErrorCode::kBadInput,
-          fmt::format(
-              "the post-processor adds id {}, but the vocabulary has {} tokens",
-              id, spellings.size())};
-    }
-  }
+  HX_RETURN_IF_ERROR(CheckIds(data, spellings.size()));
+  for (const int32_t id : data.control_ids)
+    impl->special[static_cast<size_t>(id)] = true;
   impl->prefix_ids = std::move(data.prefix_ids);
   impl->suffix_ids = std::move(data.suffix_ids);
   return Tokenizer(std::move(impl));
@@ -220,7 +275,7 @@ Status Tokenizer::Impl::EncodeWords(std::string_view text, bool at_start,
   HX_RETURN_IF_ERROR(
       pre_tokenizer.Cut(scratch.words, scratch.regex, scratch.pre_tokenizer));
   for (size_t i = 0; i < scratch.words.words.size(); ++i)
-    model.Encode(scratch.words.Word(i), scratch.bpe, out);
+    HX_RETURN_IF_ERROR(model.Encode(scratch.words.Word(i), scratch.bpe, out));
   return OkStatus();
 }
 

@@ -8,6 +8,8 @@
 //     varint length and its bytes
 //   prefix ids, suffix ids: varint count, then varints
 //   varint of unk_id + 1; then fuse_unk, byte_fallback, ignore_merges, model
+//   control ids, merge ranks: varint count, then varints
+//   scores: varint count, then f64 each; sentence_piece: a string
 // A varint is LEB128 of at most 32 bits.
 #include <fmt/format.h>
 
@@ -20,7 +22,7 @@ namespace hexllm {
 namespace {
 
 constexpr std::string_view kMagic = "HXTK";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr size_t kMergeBytes = 9;
 static_assert(kMaxVocabSize <= (1 << 24), "ids of merges have 3 bytes");
 
@@ -65,6 +67,10 @@ class Writer {
           out_.push_back(static_cast<char>(id >> shift));
       }
     }
+  }
+  void Scores(const std::vector<double>& scores) {
+    Number(static_cast<uint32_t>(scores.size()));
+    out_.append(AsText(std::as_bytes(std::span(scores))));
   }
   void Header() {
     out_.append(kMagic);
@@ -134,6 +140,7 @@ class Reader {
   }
   void Pieces(StringTable& pieces);
   void Merges(std::vector<Merge>& merges);
+  void Scores(std::vector<double>& scores);
   void Header();
   // kBadInput unless all went well and nothing is left.
   Status Finish();
@@ -207,6 +214,15 @@ void Reader::Merges(std::vector<Merge>& merges) {
     merges.push_back({id(at), id(at + 3), id(at + 6)});
 }
 
+void Reader::Scores(std::vector<double>& scores) {
+  uint32_t count = 0;
+  Number(count);
+  if (!Fits(count, sizeof(double))) return;
+  const ByteSpan bytes = Bytes(count * sizeof(double));
+  scores.resize(count);
+  if (count > 0) std::memcpy(scores.data(), bytes.data(), bytes.size());
+}
+
 void Reader::Header() {
   if (AsText(Bytes(kMagic.size())) != kMagic)
     return Fail("it does not begin with HXTK");
@@ -269,6 +285,9 @@ void TokenizerFields(Io& io, Data& data) {
     Fields(each_io, element);
   };
   const auto id = [](Io& each_io, auto& element) { each_io.Id(element); };
+  const auto number = [](Io& each_io, auto& element) {
+    each_io.Number(element);
+  };
   io.Header();
   io.Pieces(data.pieces);
   io.Merges(data.merges);
@@ -282,7 +301,11 @@ void TokenizerFields(Io& io, Data& data) {
   io.Flag(data.fuse_unk);
   io.Flag(data.byte_fallback);
   io.Flag(data.ignore_merges);
-  io.Enum(data.model, TokenizerModel::kBpe);
+  io.Enum(data.model, TokenizerModel::kSentencePiece);
+  io.List(data.control_ids, id);
+  io.List(data.merge_ranks, number);
+  io.Scores(data.scores);
+  io.Text(data.sentence_piece);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST(TokenizerBlob, NamesAnotherVersion) {
   std::string blob = SerializeTokenizer(FullData());
   blob[4] = 9;
   EXPECT_THAT(MessageOf(ParseTokenizerBlob(AsBytes(blob))),
-              HasSubstr("version 9, expected 1"));
+              HasSubstr("version 9, expected 2"));
   blob[0] = 'x';
   EXPECT_THAT(MessageOf(ParseTokenizerBlob(AsBytes(blob))), HasSubstr("HXTK"));
 }

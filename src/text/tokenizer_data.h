@@ -1,6 +1,7 @@
 // TokenizerData: everything a tokenizer is, as plain data. It comes from a
-// tokenizer.json, from the metadata of a GGUF file or from the compact blob of
-// an artifact; text/tokenizer.h turns it into something that runs. The lists
+// tokenizer.json, a SentencePiece or tiktoken tokenizer.model, llama2.c's
+// tokenizer.bin, the metadata of a GGUF file or the compact blob of an
+// artifact; text/tokenizer.h turns it into something that runs. The lists
 // are in normal form: nested sequences are flat, and the many named steps of
 // tokenizer.json are spelled with the few kinds below ("Digits" is a split on
 // numeric characters). Not for chat templates.
@@ -139,7 +140,11 @@ struct DecoderStep {
   bool operator==(const DecoderStep&) const = default;
 };
 
-enum class TokenizerModel : uint8_t { kBpe };
+enum class TokenizerModel : uint8_t {
+  kBpe,            // uses merges
+  kUnigram,        // uses scores
+  kSentencePiece,  // uses sentence_piece: the library does the rest
+};
 
 struct TokenizerData {
   TokenizerModel model = TokenizerModel::kBpe;
@@ -147,8 +152,17 @@ struct TokenizerData {
   // Empty = no piece has this id.
   StringTable pieces;
   std::vector<Merge> merges;
+  // Rank of each merge, where several share one: of those the leftmost pair is
+  // merged first. Empty = its place in the list.
+  std::vector<uint32_t> merge_ranks;
+  // Log probability of each piece (kUnigram), else empty.
+  std::vector<double> scores;
+  // A serialized SentencePiece ModelProto (kSentencePiece), else empty.
+  std::string sentence_piece;
   // Ids may lie inside or beyond `pieces`.
   std::vector<AddedToken> added_tokens;
+  // Control tokens that no text spells: only their ids can say them.
+  std::vector<int32_t> control_ids;
   std::vector<NormalizerStep> normalizer;
   std::vector<PreTokenizerStep> pre_tokenizer;
   // Empty: tokens are joined by spaces, as Hugging Face tokenizers does without
@@ -170,6 +184,26 @@ struct TokenizerData {
 // kBadInput for a damaged or inconsistent file, kUnsupported naming the
 // component that hexllm does not have.
 Result<TokenizerData> ParseTokenizerJson(std::string_view json);
+
+// Reads a SentencePiece model (a serialized ModelProto): BPE, Unigram, word or
+// character. Control pieces are not looked for in the text, as in the library.
+// kBadInput for damage, kUnsupported for models that treat white space as a
+// suffix.
+Result<TokenizerData> ParseSentencePiece(ByteSpan model);
+
+// Reads a tiktoken file (a base64 token, a blank and its rank on each line) as
+// Llama 3 uses it: with its pattern and its 256 special tokens. kBadInput
+// naming the line.
+Result<TokenizerData> ParseTiktoken(std::string_view text);
+
+// Reads llama2.c's tokenizer.bin, in its own form or that of ExecuTorch (whose
+// header holds vocabulary size, BOS and EOS too). Encodes as llama2.c does: the
+// pair with the best score first, the leftmost among equals. kBadInput for
+// damage.
+Result<TokenizerData> ParseLlama2c(ByteSpan file);
+
+// Reads any tokenizer file but GGUF; they are told apart by content.
+Result<TokenizerData> ParseTokenizerFile(ByteSpan file);
 
 // The tokenizer keys of a GGUF file (tokenizer.ggml.*), borrowed from the
 // caller.

@@ -116,15 +116,7 @@ Status RefuseOtherBpeMembers(const Json& model) {
   return OkStatus();
 }
 
-Status ReadModel(const Json& model, TokenizerData& data) {
-  // Old files do not name the type of a BPE.
-  const bool has_merges = FindMember(model, "merges") != nullptr;
-  HX_ASSIGN_OR_RETURN(const std::string type,
-                      GetStringOr(model, "type", has_merges ? "BPE" : ""));
-  if (type != "BPE")
-    return Error{
-        ErrorCode::kUnsupported,
-        fmt::format("type {} is not supported: expected BPE", Quoted(type))};
+Status ReadBpe(const Json& model, TokenizerData& data) {
   HX_RETURN_IF_ERROR(RefuseOtherBpeMembers(model));
   HX_ASSIGN_OR_RETURN(data.fuse_unk, GetBoolOr(model, "fuse_unk", false));
   HX_ASSIGN_OR_RETURN(data.byte_fallback,
@@ -143,6 +135,53 @@ Status ReadModel(const Json& model, TokenizerData& data) {
         fmt::format("'unk_token': {} is not in the vocabulary", Quoted(unk))};
   data.unk_id = id->get<int32_t>();
   return OkStatus();
+}
+
+// A list of [spelling, log probability], by id.
+Status ReadUnigram(const Json& model, TokenizerData& data) {
+  data.model = TokenizerModel::kUnigram;
+  HX_ASSIGN_OR_RETURN(data.byte_fallback,
+                      GetBoolOr(model, "byte_fallback", false));
+  HX_ASSIGN_OR_RETURN(const int64_t unk, GetInt(model, "unk_id"));
+  const Json* vocab = FindMember(model, "vocab");
+  if (vocab == nullptr || !vocab->is_array() || vocab->empty() ||
+      vocab->size() > static_cast<size_t>(kMaxVocabSize))
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("'vocab': expected a list of 1 to {} tokens",
+                             kMaxVocabSize)};
+  for (const Json& entry : *vocab) {
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() ||
+        !entry[1].is_number())
+      return Error{
+          ErrorCode::kBadInput,
+          fmt::format("'vocab': entry {}: expected [token, score], found {}",
+                      data.pieces.size(), Quoted(DumpJson(entry)))};
+    const auto& spelling = entry[0].get_ref<const std::string&>();
+    if (data.pieces.total_bytes() + spelling.size() > kMaxVocabBytes)
+      return Error{
+          ErrorCode::kUnsupported,
+          fmt::format("'vocab': more than {} bytes of tokens", kMaxVocabBytes)};
+    data.pieces.Add(spelling);
+    data.scores.push_back(entry[1].get<double>());
+  }
+  if (unk < 0 || static_cast<size_t>(unk) >= data.pieces.size())
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("'unk_id': expected an id below {}, found {}",
+                             data.pieces.size(), unk)};
+  data.unk_id = static_cast<int32_t>(unk);
+  return OkStatus();
+}
+
+Status ReadModel(const Json& model, TokenizerData& data) {
+  // Old files do not name the type of a BPE.
+  const bool has_merges = FindMember(model, "merges") != nullptr;
+  HX_ASSIGN_OR_RETURN(const std::string type,
+                      GetStringOr(model, "type", has_merges ? "BPE" : ""));
+  if (type == "BPE") return ReadBpe(model, data);
+  if (type == "Unigram") return ReadUnigram(model, data);
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("type {} is not supported: expected BPE or Unigram",
+                           Quoted(type))};
 }
 
 Result<AddedToken> ReadAddedToken(const Json& json) {

@@ -76,8 +76,8 @@ TEST(TokenizerJson, NamesWhatIsNotSupported) {
     std::string json;
     const char* message;
   } cases[] = {
-      {File(R"({"type":"Unigram","vocab":[["a",0.0]]})"),
-       "model: type 'Unigram'"},
+      {File(R"({"type":"WordLevel","vocab":[["a",0.0]]})"),
+       "model: type 'WordLevel'"},
       {File(R"({"type":"WordPiece","vocab":{"a":0}})"),
        "model: type 'WordPiece'"},
       {File(R"({"type":"BPE","dropout":0.1,"vocab":{"a":0},"merges":[]})"),

@@ -105,7 +105,7 @@ TEST(Tokenizer, IsSafeToShare) {
 TEST(Tokenizer, RefusesInconsistentData) {
   TokenizerData data = ByteLevelData();
   data.prefix_ids = {9};
-  EXPECT_THAT(MessageOf(Tokenizer::Create(data)), HasSubstr("adds id 9"));
+  EXPECT_THAT(MessageOf(Tokenizer::Create(data)), HasSubstr("has id 9"));
   data = ByteLevelData();
   data.added_tokens[0].content.clear();
   EXPECT_THAT(MessageOf(Tokenizer::Create(data)),
