@@ -153,7 +153,7 @@ std::shared_ptr<Flags> AddFlags(CLI::App& app, const char* input_help) {
   auto flags = std::make_shared<Flags>();
   app.add_option("input", flags->input, input_help)->type_name("INPUT");
   app.add_option("--tokenizer", flags->tokenizer,
-                 "A model folder, a tokenizer.json, a GGUF file or an artifact")
+                 "A model folder or file, a tokenizer file or an artifact")
       ->required()
       ->type_name("DIR|FILE");
   app.add_flag(

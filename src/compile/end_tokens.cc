@@ -55,4 +55,42 @@ Status AddTemplateEndTokens(TextAssets& assets) {
   return OkStatus();
 }
 
+namespace {
+
+// llama2.c writes its control tokens between line feeds; its models begin a new
+// text with BOS where others would write EOS.
+constexpr std::string_view kEndSpellings[] = {
+    "</s>",       "<eos>",         "<|end_of_text|>", "<|eot_id|>",
+    "<|eom_id|>", "<|endoftext|>", "\n</s>\n",        "\n<s>\n",
+};
+
+}  // namespace
+
+std::optional<std::string> SpellingOf(const TokenizerData& data, int32_t id) {
+  for (const AddedToken& token : data.added_tokens) {
+    if (token.id == id) return token.content;
+  }
+  if (id < 0 || static_cast<size_t>(id) >= data.pieces.size())
+    return std::nullopt;
+  return std::string(data.pieces[static_cast<size_t>(id)]);
+}
+
+void AddTokenizerEndTokens(TextAssets& assets) {
+  const TokenizerData& data = *assets.tokenizer;
+  if (!assets.generation.bos_id && !data.prefix_ids.empty())
+    assets.generation.bos_id = data.prefix_ids.front();
+  if (!assets.generation.end_ids.empty()) return;
+  std::vector<int32_t> controls = data.control_ids;
+  for (const AddedToken& token : data.added_tokens) {
+    if (token.special) controls.push_back(token.id);
+  }
+  for (const int32_t id : controls) {
+    const auto spelling = SpellingOf(data, id);
+    if (spelling &&
+        std::find(std::begin(kEndSpellings), std::end(kEndSpellings),
+                  *spelling) != std::end(kEndSpellings))
+      assets.generation.end_ids.push_back(id);
+  }
+}
+
 }  // namespace hexllm

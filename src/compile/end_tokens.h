@@ -1,6 +1,6 @@
-// End tokens that only the chat template knows: the special token that it puts
-// behind an assistant's answer ("<|im_end|>", "<|eot_id|>"). Checkpoints often
-// name just one of several in generation_config.
+// End tokens that generation_config does not name: the special token that the
+// chat template puts behind an assistant's answer ("<|im_end|>", "<|eot_id|>"),
+// and for checkpoints without such a file those of the tokenizer.
 #pragma once
 
 #include "base/status.h"
@@ -15,5 +15,13 @@ namespace hexllm {
 // the user's own chat to find out. kBadInput for a template that does not
 // parse.
 Status AddTemplateEndTokens(TextAssets& assets);
+
+// For a checkpoint that names no end tokens: adds the control tokens of its
+// tokenizer whose spelling says that a text ends, and sets generation.bos_id to
+// what the tokenizer puts before a text.
+void AddTokenizerEndTokens(TextAssets& assets);
+
+// The published spelling of `id`, or nothing.
+std::optional<std::string> SpellingOf(const TokenizerData& data, int32_t id);
 
 }  // namespace hexllm

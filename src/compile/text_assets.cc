@@ -4,10 +4,13 @@
 
 #include <filesystem>
 
+#include "base/mapped_file.h"
 #include "base/quote.h"
 #include "checkpoint/side_files.h"
 #include "compile/end_tokens.h"
+#include "compile/fallback_template.h"
 #include "compile/generation_defaults.h"
+#include "compile/tokenizer_files.h"
 #include "runtime/artifact_text.h"
 #include "text/chat_template_source.h"
 
@@ -56,19 +59,6 @@ Result<std::vector<artifact::NamedText>> HfSpecialTokens(
   return std::vector<artifact::NamedText>();
 }
 
-// Reads one tokenizer.json; nothing when there is no such file.
-Result<std::optional<TokenizerData>> ReadTokenizerJson(
-    const std::filesystem::path& path) {
-  const std::filesystem::path folder = path.parent_path();
-  HX_ASSIGN_OR_RETURN(const auto text,
-                      ReadSideFile(folder.empty() ? "." : folder.string(),
-                                   path.filename().string()));
-  if (!text) return std::optional<TokenizerData>();
-  auto data = ParseTokenizerJson(*text);
-  if (!data.ok()) return std::move(data).error().With(path.string());
-  return std::optional<TokenizerData>(std::move(*data));
-}
-
 // The template for chats without tools.
 Result<std::optional<std::string>> HfTemplate(const std::string& folder,
                                               const SideFiles& files) {
@@ -97,9 +87,7 @@ Result<TextAssets> HfChat(const std::string& folder, const SideFiles& files) {
 Result<TextAssets> HfAssets(const std::string& folder) {
   HX_ASSIGN_OR_RETURN(const SideFiles files, ReadSideFiles(folder));
   HX_ASSIGN_OR_RETURN(TextAssets assets, HfChat(folder, files));
-  HX_ASSIGN_OR_RETURN(
-      assets.tokenizer,
-      ReadTokenizerJson(std::filesystem::path(folder) / "tokenizer.json"));
+  HX_ASSIGN_OR_RETURN(assets.tokenizer, FindTokenizer(folder));
   auto generation =
       GenerationFromHf(Pointer(files.generation), Pointer(files.config));
   if (!generation.ok())
@@ -202,11 +190,51 @@ Result<TextAssets> GgufAssets(const GgufMetadata& metadata) {
   return assets;
 }
 
-Result<TextAssets> AssetsOf(const Checkpoint& checkpoint) {
+// What the tokenizer says where the files do not.
+void FillFromTokenizer(TextAssets& assets) {
+  if (!assets.tokenizer) return;
+  AddTokenizerEndTokens(assets);
+  const auto add = [&](const char* name, int32_t id) {
+    if (auto spelling = SpellingOf(*assets.tokenizer, id))
+      assets.special_tokens.push_back({name, std::move(*spelling)});
+  };
+  if (assets.special_tokens.empty()) {
+    if (assets.generation.bos_id) add("bos_token", *assets.generation.bos_id);
+    if (!assets.generation.end_ids.empty())
+      add("eos_token", assets.generation.end_ids.front());
+  }
+  const auto* fallback = FindFallbackTemplate(*assets.tokenizer);
+  if (!assets.chat_template && fallback != nullptr)
+    assets.chat_template = std::string(fallback->source);
+}
+
+bool HasFile(const std::string& folder, std::string_view name) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(std::filesystem::path(folder) / name,
+                                          error);
+}
+
+Result<TextAssets> FolderAssets(const std::string& folder,
+                                const std::string& tokenizer_path) {
+  HX_ASSIGN_OR_RETURN(TextAssets assets, HfAssets(folder));
+  if (!tokenizer_path.empty()) {
+    HX_ASSIGN_OR_RETURN(assets.tokenizer, ReadTokenizerFile(tokenizer_path));
+  }
+  if (!HasFile(folder, "tokenizer_config.json")) FillFromTokenizer(assets);
+  return assets;
+}
+
+// `tokenizer_path` replaces the checkpoint's own tokenizer when not empty.
+Result<TextAssets> AssetsOf(const Checkpoint& checkpoint,
+                            const std::string& tokenizer_path) {
   if (checkpoint.format() != CheckpointFormat::kGguf)
-    return HfAssets(checkpoint.side_directory());
+    return FolderAssets(checkpoint.side_directory(), tokenizer_path);
   auto assets = GgufAssets(*checkpoint.gguf());
   if (!assets.ok()) return std::move(assets).error().With(checkpoint.path());
+  if (!tokenizer_path.empty()) {
+    HX_ASSIGN_OR_RETURN(assets->tokenizer, ReadTokenizerFile(tokenizer_path));
+  }
+  FillFromTokenizer(*assets);
   return assets;
 }
 
@@ -251,16 +279,31 @@ Status CheckGenerationIds(const models::ModelSource& source,
   return OkStatus();
 }
 
-bool IsFolderWith(const std::string& path, std::string_view name) {
-  std::error_code error;
-  return std::filesystem::is_regular_file(std::filesystem::path(path) / name,
-                                          error);
+// The assets of a model folder or file, without a look at the weights where a
+// folder holds none.
+Result<TextAssets> AssetsAt(const std::string& path) {
+  for (const char* name :
+       {"tokenizer.json", "tokenizer.model", "tokenizer.bin"}) {
+    if (HasFile(path, name)) return FolderAssets(path, "");
+  }
+  HX_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+  return AssetsOf(checkpoint, "");
+}
+
+// True when `path` is a folder or a weight file, so that its tokenizer stands
+// elsewhere.
+Result<bool> IsModel(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return true;
+  HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  return LooksLikeCheckpoint(file.bytes());
 }
 
 }  // namespace
 
 Result<TextAssets> LoadTextAssets(const models::ModelSource& source) {
-  HX_ASSIGN_OR_RETURN(TextAssets assets, AssetsOf(*source.checkpoint));
+  HX_ASSIGN_OR_RETURN(TextAssets assets,
+                      AssetsOf(*source.checkpoint, source.tokenizer_path));
   HX_RETURN_IF_ERROR(CheckGenerationIds(source, assets.generation));
   if (!assets.tokenizer) return assets;
   HX_RETURN_IF_ERROR(CheckVocab(source, *assets.tokenizer));
@@ -269,40 +312,31 @@ Result<TextAssets> LoadTextAssets(const models::ModelSource& source) {
 }
 
 Result<TokenizerData> LoadTokenizer(const std::string& path) {
-  const bool is_json = path.ends_with(".json");
-  const std::filesystem::path base(path);
-  HX_ASSIGN_OR_RETURN(
-      auto json, ReadTokenizerJson(is_json ? base : base / "tokenizer.json"));
-  if (json) return std::move(*json);
-  if (is_json) {
-    return Error{ErrorCode::kEnvironment,
-                 fmt::format("{}: cannot open: no such file", path)};
-  }
-  HX_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
-  HX_ASSIGN_OR_RETURN(TextAssets assets, AssetsOf(checkpoint));
-  if (!assets.tokenizer)
-    return Error{
-        ErrorCode::kUnsupported,
-        fmt::format(
-            "{}: expected a tokenizer.json or GGUF tokenizer, found none",
-            path)};
-  return std::move(*assets.tokenizer);
+  HX_ASSIGN_OR_RETURN(const bool is_model, IsModel(path));
+  if (!is_model) return ReadTokenizerFile(path);
+  HX_ASSIGN_OR_RETURN(auto beside, FindTokenizer(path));
+  if (beside) return std::move(*beside);
+  HX_ASSIGN_OR_RETURN(TextAssets assets, AssetsAt(path));
+  if (assets.tokenizer) return std::move(*assets.tokenizer);
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("{}: expected a tokenizer.json, tokenizer.model, "
+                           "tokenizer.bin or GGUF tokenizer, found none",
+                           path)};
 }
 
 Result<TextAssets> LoadChatTemplate(const std::string& path) {
   TextAssets assets;
-  if (IsFolderWith(path, "tokenizer_config.json") ||
-      IsFolderWith(path, "chat_template.jinja")) {
+  if (HasFile(path, "tokenizer_config.json") ||
+      HasFile(path, "chat_template.jinja")) {
+    // Without the tokenizer, which takes longer to read.
     HX_ASSIGN_OR_RETURN(const SideFiles files, ReadSideFiles(path));
     HX_ASSIGN_OR_RETURN(assets, HfChat(path, files));
   } else {
-    HX_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
-    HX_ASSIGN_OR_RETURN(assets, AssetsOf(checkpoint));
+    HX_ASSIGN_OR_RETURN(assets, AssetsAt(path));
   }
-  if (!assets.chat_template)
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("{}: expected a chat template, found none", path)};
-  return assets;
+  if (assets.chat_template) return assets;
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("{}: expected a chat template, found none", path)};
 }
 
 }  // namespace hexllm

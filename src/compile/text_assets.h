@@ -1,6 +1,8 @@
 // What belongs to a model besides its graphs: tokenizer, chat template,
-// defaults of generation. Gathered from the files beside safetensors weights or
-// from GGUF metadata, checked against the model, and put into the artifact.
+// defaults of generation. Gathered from the files beside the weights or from
+// GGUF metadata, checked against the model, and put into the artifact. Where
+// nothing says whether there is a chat template (no tokenizer_config.json), the
+// tokenizer's family gives one (compile/fallback_template.h).
 #pragma once
 
 #include <optional>
@@ -26,12 +28,12 @@ struct TextAssets {
 // rows than ids that padding to a multiple of 64 cannot explain.
 Result<TextAssets> LoadTextAssets(const models::ModelSource& source);
 
-// The tokenizer alone, from a model folder, a GGUF file or a tokenizer.json.
+// The tokenizer alone, from a model folder or file, or from a tokenizer file.
 // kUnsupported when there is none.
 Result<TokenizerData> LoadTokenizer(const std::string& path);
 
-// The chat template and special tokens alone, from a model folder or GGUF file;
-// the rest of the result is empty.
+// The chat template and what goes with it, from a model folder or file.
+// kUnsupported when there is none.
 Result<TextAssets> LoadChatTemplate(const std::string& path);
 
 }  // namespace hexllm

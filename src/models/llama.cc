@@ -24,7 +24,8 @@ Result<DecoderConfig> FromGguf(const Checkpoint& checkpoint,
 constexpr std::string_view kHfArchitectures[] = {"LlamaForCausalLM"};
 constexpr std::string_view kGgufArchitectures[] = {"llama"};
 constexpr std::string_view kDecoderModels[] = {
-    "llama", "smollm2_135m", "llama3_2-1b_instruct", "llama3_2-3b_instruct"};
+    "llama",        "stories260k",          "stories110m",
+    "smollm2_135m", "llama3_2-1b_instruct", "llama3_2-3b_instruct"};
 constexpr std::string_view kIgnored[] = {".rotary_emb.inv_freq"};
 
 }  // namespace
