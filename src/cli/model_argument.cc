@@ -20,9 +20,17 @@ void AddSourceFlags(CLI::App& app, models::SourceOptions& source) {
   app.add_option("--config", source.config_path,
                  "Use this file in place of the checkpoint's config.json")
       ->type_name("FILE");
-  app.add_option(
-         "--set", source.overrides,
-         "Override one key of config.json; VALUE is JSON or a bare word")
+  app.add_option("--params", source.params_path,
+                 "Use this file in place of the params.json of a checkpoint in "
+                 "Meta's layout")
+      ->type_name("FILE");
+  app.add_option("--tokenizer-model", source.tokenizer_path,
+                 "Use this tokenizer file in place of the one beside the "
+                 "weights")
+      ->type_name("FILE");
+  app.add_option("--set", source.overrides,
+                 "Override one key of config.json or params.json; VALUE is "
+                 "JSON or a bare word")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false)
       ->default_str("");
@@ -127,7 +135,9 @@ Result<std::optional<OutputFile>> OptionalOutput(
 namespace {
 
 // How a checkpoint is read, and how it is compiled.
-constexpr const char* kReadFlags[] = {"--config", "--set", "--decoder-model"};
+constexpr const char* kReadFlags[] = {"--config", "--params",
+                                      "--tokenizer-model", "--set",
+                                      "--decoder-model"};
 constexpr const char* kCompileFlags[] = {
     "--model-mode",      "--prefill-ar-len",
     "--max-context-len", "--recipe",

@@ -19,7 +19,7 @@
 
 namespace hexllm::cli {
 
-// --config, --set, --decoder-model.
+// --config, --params, --tokenizer-model, --set, --decoder-model.
 void AddSourceFlags(CLI::App& app, models::SourceOptions& source);
 
 // Flags whose text names a value; bad values are usage errors of the parser.
