@@ -8,7 +8,7 @@
 #include <map>
 #include <string_view>
 
-#include "base/json.h"
+#include "backend/htp/trace_walker.h"
 #include "base/mapped_file.h"
 #include "base/quote.h"
 
@@ -16,6 +16,7 @@ namespace hexllm::htp {
 namespace {
 
 constexpr std::string_view kMainTrack = "FG:";
+constexpr std::string_view kConfiguration = "Hextimate Configuration";
 
 // Sums of the events of one name on one track.
 struct Work {
@@ -59,88 +60,38 @@ struct Trace {
   }
 };
 
-// Adds up a trace while it is parsed: files are too large for a tree.
-class TraceReader final : public nlohmann::json_sax<Json> {
+// Adds up a trace.
+class TraceReader final : public TraceWalker {
  public:
   explicit TraceReader(Trace& trace) : trace_(trace) {}
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t value) override {
-    return Number(static_cast<double>(value));
-  }
-  bool number_unsigned(number_unsigned_t value) override {
-    return Number(static_cast<double>(value));
-  }
-  bool number_float(number_float_t value, const string_t&) override {
-    return Number(value);
-  }
-  bool string(string_t& value) override {
-    if (InEvent(0) && Key() == "name") event_.name = value;
-    if (InEvent(0) && Key() == "ph") event_.phase = value;
-    if (InEvent(1) && Key() == "name") event_.argument_name = value;
-    if (InConfiguration() && Key() == "soc_type") trace_.soc = value;
-    return true;
-  }
-  bool binary(binary_t&) override { return true; }
-  bool key(string_t& value) override {
-    path_.back() = value;
-    return true;
-  }
-  bool start_object(size_t) override { return Push(); }
-  bool start_array(size_t) override { return Push(); }
-  bool end_object() override {
-    path_.pop_back();
-    if (path_.size() == 2 && path_[0] == "traceEvents") {
-      trace_.Add(event_);
-      event_ = {};
-    }
-    return true;
-  }
-  bool end_array() override {
-    path_.pop_back();
-    return true;
-  }
-  bool parse_error(size_t offset, const std::string&,
-                   const nlohmann::detail::exception&) override {
-    error_offset_ = offset;
-    return false;
-  }
-
-  size_t error_offset() const { return error_offset_; }
-
  private:
-  bool Push() {
-    path_.emplace_back();
-    return path_.size() <= kMaxJsonDepth;
-  }
-  const std::string& Key() const { return path_.back(); }
-  // In an object that lies `deeper` levels inside an event.
-  bool InEvent(size_t deeper) const {
-    return path_.size() == 3 + deeper && path_[0] == "traceEvents";
-  }
-  bool InConfiguration() const {
-    return path_.size() == 2 && path_[0] == "Hextimate Configuration";
-  }
-
-  bool Number(double value) {
+  void OnNumber(double value) override {
     if (InEvent(0)) {
       if (Key() == "tid") event_.track = value;
       if (Key() == "ts") event_.start = value;
       if (Key() == "dur") event_.duration = value;
-    } else if (InEvent(2) && path_[3] == "bw_info") {
+    } else if (InEvent(2) && Argument() == "bw_info") {
       if (Key() == "dram_read") event_.read_bytes = value;
       if (Key() == "dram_write") event_.write_bytes = value;
-    } else if (InConfiguration() && Key() == "sim_core_freq") {
+    } else if (InSection(kConfiguration) && Key() == "sim_core_freq") {
       trace_.core_mhz = value;
     }
-    return true;
+  }
+  void OnText(const std::string& value) override {
+    if (InEvent(0) && Key() == "name") event_.name = value;
+    if (InEvent(0) && Key() == "ph") event_.phase = value;
+    if (InEvent(1) && Key() == "name") event_.argument_name = value;
+    if (InSection(kConfiguration) && Key() == "soc_type") trace_.soc = value;
+  }
+  void OnClose(char) override {
+    if (!AtEvent()) return;
+    trace_.Add(event_);
+    event_ = {};
   }
 
   Trace& trace_;
-  std::vector<std::string> path_;  // the current key of each open container
   Event event_;
-  size_t error_offset_ = 0;
 };
 
 std::string UnitOf(std::string_view track) {
@@ -248,37 +199,12 @@ Result<GraphEstimate> ReadEstimate(const std::string& trace_path) {
   HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(trace_path));
   const std::string_view text = AsText(file.bytes());
   Trace trace;
-  TraceReader reader(trace);
-  const bool whole = Json::sax_parse(text, &reader);
-  if (!whole || !IsSane(trace)) {
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("{}: no schedule of the QNN compiler{}",
-                             Printable(trace_path),
-                             whole ? ": it has no events or no clock"
-                                   : fmt::format(": JSON stops at byte {}",
-                                                 reader.error_offset()))};
-  }
-  return Summarize(trace);
-}
-
-std::string DescribeEstimate(const GraphEstimate& estimate, size_t top) {
-  constexpr double kMega = 1e6;
-  std::string text = fmt::format(
-      "{:.3f} ms on {} ({:.0f} cycles at {:.0f} MHz; an estimate of the QNN "
-      "compiler, without calls from the host)\n"
-      "DDR: {:.2f} MB read, {:.2f} MB written; of these {:.2f} MB filled and "
-      "{:.2f} MB spilled for lack of VTCM\n",
-      estimate.us / 1e3, Printable(estimate.soc), estimate.cycles,
-      estimate.core_mhz, static_cast<double>(estimate.ddr_read_bytes) / kMega,
-      static_cast<double>(estimate.ddr_write_bytes) / kMega,
-      static_cast<double>(estimate.fill_bytes) / kMega,
-      static_cast<double>(estimate.spill_bytes) / kMega);
-  for (size_t i = 0; i < std::min(top, estimate.ops.size()); ++i) {
-    const EstimatedOp& op = estimate.ops[i];
-    text += fmt::format("{:>10.1f} us {:4} {:>6} x {}\n", op.busy_us, op.unit,
-                        op.count, Printable(op.name));
-  }
-  return text;
+  const std::string where =
+      fmt::format("{}: no schedule of the QNN compiler", Printable(trace_path));
+  Status walked = TraceReader(trace).Walk(text);
+  if (!walked.ok()) return std::move(walked).error().With(where);
+  if (IsSane(trace)) return Summarize(trace);
+  return Error{ErrorCode::kBadInput, where + ": it has no events or no clock"};
 }
 
 }  // namespace hexllm::htp

@@ -50,7 +50,4 @@ Result<std::vector<std::pair<std::string, std::string>>> EstimateKeys(
 // file itself can be looked at in ui.perfetto.dev (times are core cycles).
 Result<GraphEstimate> ReadEstimate(const std::string& trace_path);
 
-// Lines for people: the totals and the `top` ops that are busy longest.
-std::string DescribeEstimate(const GraphEstimate& estimate, size_t top);
-
 }  // namespace hexllm::htp
