@@ -51,6 +51,7 @@ constexpr Tolerance kTolerances[] = {
     {OpKind::kConcat, 0, "moves only"},
     {OpKind::kSoftmax, 1e-6, "polynomial exp, float sum"},
     {OpKind::kConvert, 0, "without an encoding it does nothing"},
+    {OpKind::kLayerNorm, 2e-6, "float means, float square root"},
 };
 // Random graphs chain up to dozens of ops, norms among them.
 constexpr double kGraphTolerance = 2e-5;

@@ -205,6 +205,7 @@ void KeepExactOps(ir::Graph& graph) {
   for (ir::Node& node : graph.nodes) {
     switch (node.op) {
       case OpKind::kRmsNorm:
+      case OpKind::kLayerNorm:
       case OpKind::kRope:
       case OpKind::kAttention:
       case OpKind::kSilu:

@@ -28,6 +28,7 @@ constexpr AttrSpec kSoftcapSpecs[] = {{AttrName::kCap, AttrType::kFloat}};
 constexpr AttrSpec kGatedMulSpecs[] = {{AttrName::kActivation, AttrType::kInt}};
 constexpr AttrSpec kMatMulSpecs[] = {{AttrName::kScale, AttrType::kFloat}};
 constexpr AttrSpec kConcatSpecs[] = {{AttrName::kAxis, AttrType::kInt}};
+constexpr AttrSpec kLayerNormSpecs[] = {{AttrName::kEps, AttrType::kFloat}};
 
 // The attributes of each op, one name per row of ops.def.
 constexpr AttrSpecs kEmbeddingAttrs = {};
@@ -50,6 +51,7 @@ constexpr AttrSpecs kMatMulAttrs = kMatMulSpecs;
 constexpr AttrSpecs kConcatAttrs = kConcatSpecs;
 constexpr AttrSpecs kSoftmaxAttrs = {};
 constexpr AttrSpecs kConvertAttrs = {};
+constexpr AttrSpecs kLayerNormAttrs = kLayerNormSpecs;
 
 constexpr OpInfo kOps[] = {
 #define HX_IR_OP(kind, text, min_inputs, max_inputs)           \

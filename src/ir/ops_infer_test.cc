@@ -115,6 +115,14 @@ std::vector<BadCase> MatrixCases() {
        {F({2, 3}), F({3})},
        {{AttrName::kEps, int64_t{0}}, {AttrName::kWeightOffset, 0.0}},
        "attribute eps: expected a finite number"},
+      {OpKind::kLayerNorm,
+       {F({2, 3}), F({3}), F({4})},
+       One(AttrName::kEps, 1e-5),
+       "bias: expected float-like [M] with M=3"},
+      {OpKind::kLayerNorm,
+       {F({2, 3}), F({3}), F({3})},
+       One(AttrName::kEps, -1.0),
+       "attribute eps"},
   };
 }
 

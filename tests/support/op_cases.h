@@ -166,6 +166,21 @@ inline std::vector<OpCase> RmsNorm() {
   return out;
 }
 
+inline std::vector<OpCase> LayerNorm() {
+  std::vector<OpCase> out;
+  for (const Shape& shape :
+       std::vector<Shape>{{1, 64}, {5, 17}, {4, 3, 32}, {7, 576}}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      const InputSpec vector = Const(dtype, {shape.back()});
+      out.push_back({.name = Name("layer_norm", shape, dtype),
+                     .op = ir::OpKind::kLayerNorm,
+                     .inputs = {Act(shape), vector, vector},
+                     .attrs = {{ir::AttrName::kEps, 1e-5}}});
+    }
+  }
+  return out;
+}
+
 // [T,H,D] and R/2.
 inline std::vector<OpCase> Rope() {
   std::vector<OpCase> out;
@@ -311,6 +326,8 @@ inline std::vector<OpCase> CasesOf(ir::OpKind op) {
       return cases::MatMul(op);
     case OpKind::kRmsNorm:
       return cases::RmsNorm();
+    case OpKind::kLayerNorm:
+      return cases::LayerNorm();
     case OpKind::kRope:
       return cases::Rope();
     case OpKind::kAttention:

@@ -132,6 +132,11 @@ class RandomGraphMaker {
   }
 
   ir::ValueId Norm(ir::ValueId x) {
+    if (Chance(25)) {
+      return Node(ir::OpKind::kLayerNorm,
+                  {x, Weight({Width(x)}), Weight({Width(x)})},
+                  {{ir::AttrName::kEps, 1e-5}});
+    }
     return Node(ir::OpKind::kRmsNorm, {x, Weight({Width(x)})},
                 {{ir::AttrName::kEps, 1e-5},
                  {ir::AttrName::kWeightOffset, Chance(50) ? 1.0 : 0.0}});

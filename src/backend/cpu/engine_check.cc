@@ -27,6 +27,18 @@ void CheckRmsNorm(StepChecker& check) {
   check.Out(shape);
 }
 
+void CheckLayerNorm(StepChecker& check) {
+  Step& step = check.step();
+  step.vectors = check.Int(0, 1);
+  step.width = check.Int(1, 1);
+  step.eps = check.Float(0);
+  const Shape shape{check.rows(), step.vectors, step.width};
+  check.In(0, shape);
+  check.Vector(1, step.width);
+  check.Vector(2, step.width);
+  check.Out(shape);
+}
+
 // kAdd and kMul.
 void CheckTwo(StepChecker& check) {
   Step& step = check.step();
@@ -107,6 +119,7 @@ constexpr OpForm kForms[] = {
     {"concat", 2, 2, 2, 0, CheckConcat},
     {"transpose", 1, 1, 8, 0, CheckTranspose},
     {"add_row", 2, 2, 1, 0, CheckAddRow},
+    {"layer_norm", 3, 3, 2, 1, CheckLayerNorm},
 };
 static_assert(std::size(kForms) == kNumPlanOps);
 

@@ -24,6 +24,22 @@ void RunRmsNorm(const Step& step, const RunContext& context) {
         });
 }
 
+void RunLayerNorm(const Step& step, const RunContext& context) {
+  const ActiveRows rows = Active(step, context);
+  const int64_t first = rows.begin * step.vectors;
+  Split(context, rows.count() * step.vectors, step.width,
+        [&](int64_t begin, int64_t end) {
+          const int64_t at = (first + begin) * step.width;
+          context.kernels.layer_norm({.x = step.In(0) + at,
+                                      .weight = step.In(1),
+                                      .bias = step.In(2),
+                                      .out = step.Out() + at,
+                                      .rows = end - begin,
+                                      .width = step.width,
+                                      .eps = step.eps});
+        });
+}
+
 void RunAdd(const Step& step, const RunContext& context) {
   SplitElements(step, context, 1, [&](int64_t at, int64_t n) {
     context.kernels.add(step.In(0) + at, step.In(1) + at, step.Out() + at, n);
@@ -81,7 +97,7 @@ constexpr RunFn kRun[] = {
     RunActivate,   RunGatedMul,   RunSoftcap,     RunCopyRows,     RunDecode,
     RunEncode,     RunRound,      RunRoundF16,    RunQuantizeRows, RunMatMulQ,
     RunCodePlanes, RunCodeMatMul, RunBatchMatMul, RunSoftmax,      RunConcat,
-    RunTranspose,  RunAddRow};
+    RunTranspose,  RunAddRow,     RunLayerNorm};
 static_assert(std::size(kRun) == kNumPlanOps);
 
 }  // namespace

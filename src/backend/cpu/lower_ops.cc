@@ -21,23 +21,39 @@ int64_t IntOf(Activation activation) {
 
 // --- Norms ---
 
-Status EmitRmsNorm(GraphLowering& lowering, const Node& node) {
+// A norm over the last axis of input 0; the other inputs are weights.
+Status EmitNorm(GraphLowering& lowering, const Node& node, PlanOp op,
+                std::vector<float> numbers) {
   HX_ASSIGN_OR_RETURN(const Operand x, lowering.Activation(node, 0));
-  HX_ASSIGN_OR_RETURN(const Operand weight,
-                      lowering.Weight(node, 1, WeightForm::kF32));
+  std::vector<Operand> in = {x};
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    HX_ASSIGN_OR_RETURN(const Operand weight,
+                        lowering.Weight(node, i, WeightForm::kF32));
+    in.push_back(weight);
+  }
   const Shape& shape = lowering.shape(node.output);
   const int64_t width = shape.back();
   const int64_t vectors = ElementsOf(shape) / width;
   RowRange rows = lowering.MemoryRows(node.inputs[0]);
   if (vectors % rows.count != 0) rows = lowering.Unordered(vectors);
-  lowering.Emit(node, {.op = PlanOp::kRmsNorm,
-                       .in = {x, weight},
+  lowering.Emit(node, {.op = op,
+                       .in = std::move(in),
                        .out = lowering.Output(node, rows, {0}),
                        .rows = rows,
                        .ints = {vectors / rows.count, width},
-                       .floats = {FloatOf(node, AttrName::kEps),
-                                  FloatOf(node, AttrName::kWeightOffset)}});
+                       .floats = std::move(numbers)});
   return OkStatus();
+}
+
+Status EmitRmsNorm(GraphLowering& lowering, const Node& node) {
+  return EmitNorm(
+      lowering, node, PlanOp::kRmsNorm,
+      {FloatOf(node, AttrName::kEps), FloatOf(node, AttrName::kWeightOffset)});
+}
+
+Status EmitLayerNorm(GraphLowering& lowering, const Node& node) {
+  return EmitNorm(lowering, node, PlanOp::kLayerNorm,
+                  {FloatOf(node, AttrName::kEps)});
 }
 
 // --- Element by element ---
@@ -165,6 +181,7 @@ constexpr EmitRow kEmit[] = {
     {OpKind::kConcat, EmitConcat},
     {OpKind::kSoftmax, EmitSoftmax},
     {OpKind::kConvert, EmitNothing},
+    {OpKind::kLayerNorm, EmitLayerNorm},
 };
 
 }  // namespace

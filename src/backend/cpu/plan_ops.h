@@ -98,8 +98,11 @@ enum class PlanOp : uint16_t {
   kTranspose,
   // in a[R,width], b[width]; out [R,width]; ints {width}
   kAddRow,
+  // in x[R,n,M], weight[1,M] f32, bias[1,M] f32; out same; ints {n, M};
+  // floats {eps}
+  kLayerNorm,
 };
 
-inline constexpr int kNumPlanOps = static_cast<int>(PlanOp::kAddRow) + 1;
+inline constexpr int kNumPlanOps = static_cast<int>(PlanOp::kLayerNorm) + 1;
 
 }  // namespace hexllm::cpu

@@ -272,4 +272,25 @@ Result<StaticTensor> MakeGamma(const Constant& w, const GammaForm& form) {
   return EncodedVector(values, encoding, form.factor);
 }
 
+Result<StaticTensor> MakeBeta(const Constant& bias, DType dtype) {
+  if (dtype == DType::kF16) return MakeHalfBias(bias, 1);
+  HX_ASSIGN_OR_RETURN(const std::vector<float> values, ReadVector(bias));
+  const auto& encoding = bias.encoding;
+  const bool has_codes = encoding && ir::HasCodes(*encoding);
+  const float scale =
+      has_codes ? encoding->scales[0] : CodesFor(values, DType::kU16).scales[0];
+  std::vector<int32_t> codes;
+  for (const float value : values)
+    codes.push_back(ir::EncodeBias(value, static_cast<double>(scale)));
+  StaticTensor made{
+      .spec = {.name = {},
+               .use = TensorUse::kStatic,
+               .dtype = DType::kI32,
+               .shape = {static_cast<int64_t>(codes.size())},
+               .encoding = TensorEncoding{.axis = -1, .scales = {scale}}},
+      .bytes = {}};
+  Append(codes, DType::kI32, made.bytes);
+  return made;
+}
+
 }  // namespace hexllm::htp

@@ -52,4 +52,8 @@ struct GammaForm {
 // else codes of its least and greatest number.
 Result<StaticTensor> MakeGamma(const ir::Constant& w, const GammaForm& form);
 
+// bias[M] of a norm that is computed in `dtype`: f16, or i32 with the steps of
+// its encoding, else of 2^-15 of its largest number.
+Result<StaticTensor> MakeBeta(const ir::Constant& bias, DType dtype);
+
 }  // namespace hexllm::htp

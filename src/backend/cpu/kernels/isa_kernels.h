@@ -16,9 +16,10 @@
   void GatedMul(const float* gate, const float* up, float* out, int64_t n,     \
                 Activation activation);                                        \
   void Softcap(const float* x, float cap, float* out, int64_t n);
-#define HX_DECLARE_ROWWISE               \
-  void RmsNorm(const RmsNormArgs& args); \
-  void Rope(const RopeArgs& args);       \
+#define HX_DECLARE_ROWWISE                   \
+  void RmsNorm(const RmsNormArgs& args);     \
+  void LayerNorm(const LayerNormArgs& args); \
+  void Rope(const RopeArgs& args);           \
   void Attention(const AttentionArgs& args);
 #define HX_DECLARE_ROUNDING                             \
   void QuantizeRows(const QuantizeRowsArgs& args);      \

@@ -76,6 +76,18 @@ struct RmsNormArgs {
   float weight_offset;
 };
 
+// out[r, :] = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * weight + bias
+// of row r; means in the 16-lane order.
+struct LayerNormArgs {
+  const float* x;
+  const float* weight;  // [width]
+  const float* bias;    // [width]
+  float* out;           // may be x
+  int64_t rows;
+  int64_t width;  // rows are contiguous
+  float eps;
+};
+
 // x[r, h, :] with pairs (i, i + half) rotated by cos[r, i], sin[r, i], i <
 // half; elements from 2*half on are copied.
 struct RopeArgs {
@@ -227,6 +239,7 @@ struct KernelTable {
   // By weight dtype (index = DType); null where the dtype is not a weight type.
   MatMulFn matmul[32];
   void (*rms_norm)(const RmsNormArgs&);
+  void (*layer_norm)(const LayerNormArgs&);
   void (*rope)(const RopeArgs&);
   void (*attention)(const AttentionArgs&);
   void (*add)(const float* a, const float* b, float* out, int64_t n);

@@ -1,5 +1,6 @@
-// RMS normalization and rotary embedding over the vector abstraction V
-// (vec_*.h). The definitions are rms_norm_ref.cc and rope_ref.cc.
+// RMS and layer normalization and rotary embedding over the vector abstraction
+// V (vec_*.h). The definitions are rms_norm_ref.cc, layer_norm_ref.cc and
+// rope_ref.cc.
 #pragma once
 
 #include <stdint.h>
@@ -45,6 +46,63 @@ HX_INLINE void RmsNormBody(const RmsNormArgs& args) {
     if (tail == 0) continue;
     const auto last = normalize(V::LoadPartial(x + i, tail),
                                 V::LoadPartial(args.weight + i, tail));
+    V::StorePartial(out + i, last, tail);
+  }
+}
+
+template <class V>
+HX_INLINE float SumOf(const float* x, int64_t n) {
+  auto sum = V::Set(0.0f);
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) sum = V::Add(sum, V::Load(x + i));
+  if (i < n) sum = V::Add(sum, V::LoadPartial(x + i, n - i));
+  return V::AddLanes(sum);
+}
+
+// sum (x - mean)^2.
+template <class V>
+HX_INLINE float SumOfCentredSquares(const float* x, int64_t n, float mean) {
+  const auto means = V::Set(mean);
+  auto sum = V::Set(0.0f);
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const auto v = V::Sub(V::Load(x + i), means);
+    sum = V::Fma(v, v, sum);
+  }
+  if (i < n) {
+    // Lanes beyond the row are 0 on both sides.
+    float lanes[16];
+    V::Store(lanes, means);
+    const auto v =
+        V::Sub(V::LoadPartial(x + i, n - i), V::LoadPartial(lanes, n - i));
+    sum = V::Fma(v, v, sum);
+  }
+  return V::AddLanes(sum);
+}
+
+template <class V>
+HX_INLINE void LayerNormBody(const LayerNormArgs& args) {
+  const auto width = static_cast<float>(args.width);
+  for (int64_t r = 0; r < args.rows; ++r) {
+    const float* x = args.x + r * args.width;
+    float* out = args.out + r * args.width;
+    const float mean = SumOf<V>(x, args.width) / width;
+    const float squares = SumOfCentredSquares<V>(x, args.width, mean);
+    const auto means = V::Set(mean);
+    const auto root = V::Set(__builtin_sqrtf(squares / width + args.eps));
+    const auto normalize = [&](auto x_vec, auto weight, auto bias) {
+      return V::Add(V::Mul(V::Div(V::Sub(x_vec, means), root), weight), bias);
+    };
+    int64_t i = 0;
+    for (; i + 16 <= args.width; i += 16) {
+      V::Store(out + i, normalize(V::Load(x + i), V::Load(args.weight + i),
+                                  V::Load(args.bias + i)));
+    }
+    const int64_t tail = args.width - i;
+    if (tail == 0) continue;
+    const auto last = normalize(V::LoadPartial(x + i, tail),
+                                V::LoadPartial(args.weight + i, tail),
+                                V::LoadPartial(args.bias + i, tail));
     V::StorePartial(out + i, last, tail);
   }
 }

@@ -30,6 +30,54 @@ TEST(RmsNorm, EveryInstructionSetEqualsScalarAndWorksInPlace) {
   }
 }
 
+TEST(LayerNorm, EveryInstructionSetEqualsScalarAndWorksInPlace) {
+  std::mt19937 rng(25);
+  for (int64_t width = 1; width < 80; ++width) {
+    const int64_t rows = RandomInt(rng, 1, 3);
+    const std::vector<float> x = RandomFloats(rng, rows * width);
+    const std::vector<float> weight = RandomFloats(rng, width);
+    const std::vector<float> bias = RandomFloats(rng, width);
+    std::vector<float> expected(x.size());
+    LayerNormArgs args = {.x = x.data(),
+                          .weight = weight.data(),
+                          .bias = bias.data(),
+                          .out = expected.data(),
+                          .rows = rows,
+                          .width = width,
+                          .eps = 1e-5f};
+    ScalarKernels().layer_norm(args);
+    for (const KernelTable* table : VectorKernels()) {
+      std::vector<float> out = x;
+      args.x = args.out = out.data();
+      table->layer_norm(args);
+      EXPECT_EQ(FirstDifference(out, expected), -1)
+          << IsaName(table->isa) << " width " << width;
+    }
+  }
+}
+
+TEST(LayerNorm, ScalarIsCloseToDouble) {
+  std::mt19937 rng(26);
+  const std::vector<float> x = RandomFloats(rng, 577);
+  const std::vector<float> weight = RandomFloats(rng, 577);
+  const std::vector<float> bias = RandomFloats(rng, 577);
+  std::vector<float> out(577);
+  ScalarKernels().layer_norm({.x = x.data(),
+                              .weight = weight.data(),
+                              .bias = bias.data(),
+                              .out = out.data(),
+                              .rows = 1,
+                              .width = 577,
+                              .eps = 1e-6f});
+  double mean = 0;
+  for (const float v : x) mean += double{v} / 577;
+  double squares = 0;
+  for (const float v : x) squares += (v - mean) * (v - mean);
+  const double root = std::sqrt(squares / 577 + 1e-6);
+  for (size_t i = 0; i < x.size(); ++i)
+    EXPECT_NEAR(out[i], (x[i] - mean) / root * weight[i] + bias[i], 2e-6) << i;
+}
+
 TEST(RmsNorm, ScalarIsCloseToDouble) {
   std::mt19937 rng(22);
   const std::vector<float> x = RandomFloats(rng, 577);

@@ -17,13 +17,14 @@ namespace {
 
 // All entries but those of Dots and matmul, from the functions in namespace
 // `ns`.
-#define HX_OPS(ns)                                                             \
-  .rms_norm = ns::RmsNorm, .rope = ns::Rope, .attention = ns::Attention,       \
-  .add = ns::Add, .mul = ns::Mul, .scale = ns::Scale,                          \
-  .activate = ns::Activate, .gated_mul = ns::GatedMul, .softcap = ns::Softcap, \
-  .matmul_q = {}, .quantize_rows = ns::QuantizeRows, .int_dot = nullptr,       \
-  .round_codes = ns::RoundCodes, .round_f16 = ns::RoundF16,                    \
-  .softmax = ns::Softmax, .batch_matmul = ns::BatchMatMul
+#define HX_OPS(ns)                                                           \
+  .rms_norm = ns::RmsNorm, .layer_norm = ns::LayerNorm, .rope = ns::Rope,    \
+  .attention = ns::Attention, .add = ns::Add, .mul = ns::Mul,                \
+  .scale = ns::Scale, .activate = ns::Activate, .gated_mul = ns::GatedMul,   \
+  .softcap = ns::Softcap, .matmul_q = {}, .quantize_rows = ns::QuantizeRows, \
+  .int_dot = nullptr, .round_codes = ns::RoundCodes,                         \
+  .round_f16 = ns::RoundF16, .softmax = ns::Softmax,                         \
+  .batch_matmul = ns::BatchMatMul
 
 // The kernels that are made of integer dot products.
 struct Dots {

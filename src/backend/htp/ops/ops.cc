@@ -41,6 +41,7 @@ constexpr EmitRow kEmit[] = {
     {OpKind::kConcat, EmitConcat},
     {OpKind::kSoftmax, EmitSoftmax},
     {OpKind::kConvert, EmitConvert},
+    {OpKind::kLayerNorm, EmitLayerNorm},
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ Status EmitConcat(GraphLowering& lowering, const ir::Node& node);
 Status EmitConvert(GraphLowering& lowering, const ir::Node& node);
 Status EmitEmbedding(GraphLowering& lowering, const ir::Node& node);
 Status EmitGelu(GraphLowering& lowering, const ir::Node& node);
+Status EmitLayerNorm(GraphLowering& lowering, const ir::Node& node);
 Status EmitLinear(GraphLowering& lowering, const ir::Node& node);
 Status EmitMatMul(GraphLowering& lowering, const ir::Node& node);
 Status EmitMul(GraphLowering& lowering, const ir::Node& node);

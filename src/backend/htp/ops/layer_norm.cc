@@ -1,0 +1,30 @@
+// layer_norm: LayerNorm over the last axis.
+#include "backend/htp/ops/ops.h"
+
+namespace hexllm::htp {
+
+Status EmitLayerNorm(GraphLowering& lowering, const ir::Node& node) {
+  const DType dtype = lowering.ArithmeticOf(node);
+  const Layout layout = lowering.RowLayout(node, 0);
+  HX_ASSIGN_OR_RETURN(const TensorId x, lowering.Input(node, 0, dtype, layout));
+  HX_ASSIGN_OR_RETURN(const ir::Constant* w, lowering.ConstantOf(node, 1));
+  HX_ASSIGN_OR_RETURN(const ir::Constant* bias, lowering.ConstantOf(node, 2));
+  HX_ASSIGN_OR_RETURN(StaticTensor scale, MakeGamma(*w, {.dtype = dtype}));
+  HX_ASSIGN_OR_RETURN(StaticTensor shift, MakeBeta(*bias, dtype));
+  HX_ASSIGN_OR_RETURN(const TensorId gamma,
+                      lowering.Static(node, ".weight", std::move(scale)));
+  HX_ASSIGN_OR_RETURN(const TensorId beta,
+                      lowering.Static(node, ".bias", std::move(shift)));
+  const auto eps =
+      static_cast<float>(FloatAttr(node.attrs, ir::AttrName::kEps));
+  const auto last = static_cast<uint32_t>(layout.dims.size() - 1);
+  return lowering.EmitOutput(
+      node, dtype, layout,
+      {.op = "LayerNorm",
+       .inputs = {x, gamma, beta},
+       .params = {
+           {"epsilon", eps},
+           {"axes", ArrayParam<uint32_t>{.shape = {1}, .values = {last}}}}});
+}
+
+}  // namespace hexllm::htp
