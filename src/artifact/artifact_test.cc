@@ -43,6 +43,7 @@ TEST(ArtifactTest, CodecKeepsEveryField) {
   Manifest manifest = MakeTestArtifact()->manifest();
   manifest.generation.min_p = 0.125f;
   manifest.weight_bytes = 77;
+  manifest.rope_tables[0].long_prompts = LongRope{5, 3, 4};
   manifest.generation.repetition_penalty = 1.5f;
   const auto decoded = DecodeManifest(AsBytes(EncodeManifest(manifest)));
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;
@@ -69,6 +70,9 @@ TEST(ArtifactTest, CodecKeepsEveryField) {
   ASSERT_EQ(decoded->rope_tables.size(), 1u);
   EXPECT_EQ(decoded->rope_tables[0].sin_segment, 4u);
   EXPECT_EQ(decoded->rope_tables[0].half_dim, 2u);
+  ASSERT_TRUE(decoded->rope_tables[0].long_prompts.has_value());
+  EXPECT_EQ(decoded->rope_tables[0].long_prompts->above_tokens, 5u);
+  EXPECT_EQ(decoded->rope_tables[0].long_prompts->sin_segment, 4u);
   EXPECT_EQ(decoded->segments[2].name, "weights/head");
   EXPECT_EQ(decoded->segments[2].kind, SegmentKind::kWeights);
   EXPECT_EQ(decoded->segments[2].bytes, 5000u);

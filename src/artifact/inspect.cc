@@ -217,10 +217,16 @@ Json SegmentToJson(const SegmentInfo& segment) {
 }
 
 Json RopeToJson(const Manifest& manifest, const RopeTable& rope) {
-  return {{"cos", manifest.segments[rope.cos_segment].name},
-          {"sin", manifest.segments[rope.sin_segment].name},
-          {"positions", rope.positions},
-          {"half_dim", rope.half_dim}};
+  Json json = {{"cos", manifest.segments[rope.cos_segment].name},
+               {"sin", manifest.segments[rope.sin_segment].name},
+               {"positions", rope.positions},
+               {"half_dim", rope.half_dim}};
+  if (const auto& rows = rope.long_prompts) {
+    json["long_prompts"] = {{"above_tokens", rows->above_tokens},
+                            {"cos", manifest.segments[rows->cos_segment].name},
+                            {"sin", manifest.segments[rows->sin_segment].name}};
+  }
+  return json;
 }
 
 Json HeadToJson(const Artifact& artifact) {

@@ -74,6 +74,13 @@ struct GraphEntry {
   std::vector<IoSpec> outputs;
 };
 
+// The rows of a RoPE table for long prompts (longrope).
+struct LongRope {
+  uint32_t above_tokens = 0;  // prompts with more tokens use these
+  uint32_t cos_segment = 0;
+  uint32_t sin_segment = 0;
+};
+
 // cos and sin of one RoPE flavour for positions 0..; f32 [positions, half_dim]
 // each. Graph inputs rope_cos[i] and rope_sin[i] take rows of table i.
 struct RopeTable {
@@ -81,6 +88,9 @@ struct RopeTable {
   uint32_t sin_segment = 0;
   uint32_t positions = 0;
   uint32_t half_dim = 0;  // R/2
+  // In place of the others for all positions of a sequence whose first prompt
+  // is long.
+  std::optional<LongRope> long_prompts = {};
 };
 
 // Defaults of generation, from generation_config and the chat template.

@@ -86,8 +86,13 @@ Offset<fb::Segment> EncodeSegment(flatbuffers::FlatBufferBuilder& fbb,
 
 Offset<fb::RopeTable> EncodeRope(flatbuffers::FlatBufferBuilder& fbb,
                                  const RopeTable& rope) {
+  Offset<fb::LongRope> long_prompts;
+  if (const auto& rows = rope.long_prompts) {
+    long_prompts = fb::CreateLongRope(fbb, rows->above_tokens,
+                                      rows->cos_segment, rows->sin_segment);
+  }
   return fb::CreateRopeTable(fbb, rope.cos_segment, rope.sin_segment,
-                             rope.positions, rope.half_dim);
+                             rope.positions, rope.half_dim, long_prompts);
 }
 
 Offset<fb::NamedText> EncodeNamedText(flatbuffers::FlatBufferBuilder& fbb,
@@ -231,10 +236,16 @@ Result<SegmentInfo> DecodeSegment(const fb::Segment& in) {
 }
 
 Result<RopeTable> DecodeRope(const fb::RopeTable& in) {
-  return RopeTable{.cos_segment = in.cos_segment(),
-                   .sin_segment = in.sin_segment(),
-                   .positions = in.positions(),
-                   .half_dim = in.half_dim()};
+  RopeTable rope{.cos_segment = in.cos_segment(),
+                 .sin_segment = in.sin_segment(),
+                 .positions = in.positions(),
+                 .half_dim = in.half_dim()};
+  if (const fb::LongRope* rows = in.long_prompts()) {
+    rope.long_prompts = LongRope{.above_tokens = rows->above_tokens(),
+                                 .cos_segment = rows->cos_segment(),
+                                 .sin_segment = rows->sin_segment()};
+  }
+  return rope;
 }
 
 Result<NamedText> DecodeNamedText(const fb::NamedText& in) {

@@ -85,7 +85,11 @@ Status ValidateRopeTable(const Manifest& manifest, size_t index) {
                     what, manifest.context_tokens, table.positions));
   }
   HX_RETURN_IF_ERROR(ValidateRopeSegment(manifest, table, table.cos_segment));
-  return ValidateRopeSegment(manifest, table, table.sin_segment);
+  HX_RETURN_IF_ERROR(ValidateRopeSegment(manifest, table, table.sin_segment));
+  if (!table.long_prompts) return OkStatus();
+  const LongRope& rows = *table.long_prompts;
+  HX_RETURN_IF_ERROR(ValidateRopeSegment(manifest, table, rows.cos_segment));
+  return ValidateRopeSegment(manifest, table, rows.sin_segment);
 }
 
 Status ValidateTokenId(const Manifest& manifest, const char* what, int32_t id) {

@@ -99,6 +99,16 @@ const Case kCases[] = {
        m.rope_tables[0] = {3, 4, ~0u, ~0u};
      },
      "segment 'rope/0/cos'"},
+    {"LongRope",
+     [](Manifest& m) {
+       m.rope_tables[0].long_prompts = LongRope{5, 3, 4};
+     },
+     ""},
+    {"LongRopeSegmentKind",
+     [](Manifest& m) {
+       m.rope_tables[0].long_prompts = LongRope{5, 3, 2};
+     },
+     "RoPE table: expected a rope table segment"},
     // Generation defaults.
     {"EndIdOutOfVocabulary", [](Manifest& m) { m.generation.end_ids = {11}; },
      "end of answer"},

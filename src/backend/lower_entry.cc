@@ -85,6 +85,7 @@ Result<GraphEntry> MakeEntry(const ir::Graph& graph, std::string_view backend) {
   entry.kind = graph.kind;
   entry.step_tokens = static_cast<uint32_t>(graph.step_tokens);
   entry.context_tokens = static_cast<uint32_t>(graph.context_tokens);
+  entry.shard = graph.shard;
   entry.backend = backend;
   HX_ASSIGN_OR_RETURN(entry.logits_rows, FindLogitsRows(graph));
   for (const ir::GraphIo& io : graph.inputs) {

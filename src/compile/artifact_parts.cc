@@ -8,6 +8,27 @@
 #include "models/rope_table.h"
 
 namespace hexllm {
+namespace {
+
+struct RopeSegments {
+  uint32_t cos = 0;
+  uint32_t sin = 0;
+};
+
+Result<RopeSegments> AddRope(const std::string& name,
+                             const models::RopeTableData& table,
+                             artifact::SegmentSink& sink) {
+  RopeSegments segments;
+  HX_ASSIGN_OR_RETURN(
+      segments.cos, sink.Add({name + "/cos", artifact::SegmentKind::kRopeTable},
+                             std::as_bytes(std::span(table.cos))));
+  HX_ASSIGN_OR_RETURN(
+      segments.sin, sink.Add({name + "/sin", artifact::SegmentKind::kRopeTable},
+                             std::as_bytes(std::span(table.sin))));
+  return segments;
+}
+
+}  // namespace
 
 artifact::Manifest ManifestOf(const models::ModelSource& source,
                               int64_t context) {
@@ -19,26 +40,36 @@ artifact::Manifest ManifestOf(const models::ModelSource& source,
   manifest.vocab_size = static_cast<uint32_t>(source.config.vocab);
   manifest.layers = static_cast<uint32_t>(source.config.layers);
   manifest.context_tokens = static_cast<uint32_t>(context);
-  manifest.mask_windows = {0};
+  manifest.mask_windows = source.config.windows;
   return manifest;
 }
 
-Status AddRopeTable(const models::ModelSource& source, int64_t context,
-                    artifact::SegmentSink& sink, artifact::Manifest& manifest) {
-  const models::RopeConfig& rope = source.config.rope;
-  const models::RopeTableData table = models::MakeRopeTable(rope, context);
-  artifact::RopeTable entry{
-      .positions = static_cast<uint32_t>(context),
-      .half_dim = static_cast<uint32_t>(rope.rotary_dim / 2)};
-  HX_ASSIGN_OR_RETURN(
-      entry.cos_segment,
-      sink.Add({"rope/0/cos", artifact::SegmentKind::kRopeTable},
-               std::as_bytes(std::span(table.cos))));
-  HX_ASSIGN_OR_RETURN(
-      entry.sin_segment,
-      sink.Add({"rope/0/sin", artifact::SegmentKind::kRopeTable},
-               std::as_bytes(std::span(table.sin))));
-  manifest.rope_tables.push_back(entry);
+Status AddRopeTables(const models::ModelSource& source, int64_t context,
+                     artifact::SegmentSink& sink,
+                     artifact::Manifest& manifest) {
+  for (const models::RopeConfig& rope : source.config.ropes) {
+    const auto index = manifest.rope_tables.size();
+    HX_ASSIGN_OR_RETURN(const RopeSegments rows,
+                        AddRope(fmt::format("rope/{}", index),
+                                models::MakeRopeTable(rope, context), sink));
+    artifact::RopeTable entry{
+        .cos_segment = rows.cos,
+        .sin_segment = rows.sin,
+        .positions = static_cast<uint32_t>(context),
+        .half_dim = static_cast<uint32_t>(rope.rotary_dim / 2)};
+    if (!rope.long_divisors.empty() && rope.original_positions < context) {
+      HX_ASSIGN_OR_RETURN(
+          const RopeSegments others,
+          AddRope(fmt::format("rope/{}/long", index),
+                  models::MakeRopeTable(rope, context, models::RopeSet::kLong),
+                  sink));
+      entry.long_prompts = artifact::LongRope{
+          .above_tokens = static_cast<uint32_t>(rope.original_positions),
+          .cos_segment = others.cos,
+          .sin_segment = others.sin};
+    }
+    manifest.rope_tables.push_back(entry);
+  }
   return OkStatus();
 }
 

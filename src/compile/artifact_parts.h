@@ -17,9 +17,9 @@ namespace hexllm {
 artifact::Manifest ManifestOf(const models::ModelSource& source,
                               int64_t context);
 
-// The RoPE table of the model for positions 0 .. context - 1.
-Status AddRopeTable(const models::ModelSource& source, int64_t context,
-                    artifact::SegmentSink& sink, artifact::Manifest& manifest);
+// The RoPE tables of the model for positions 0 .. context - 1.
+Status AddRopeTables(const models::ModelSource& source, int64_t context,
+                     artifact::SegmentSink& sink, artifact::Manifest& manifest);
 
 // Tokenizer, chat template, special tokens, defaults of generation.
 Status AddText(const TextAssets& text, artifact::SegmentSink& sink,

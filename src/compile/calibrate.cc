@@ -67,7 +67,7 @@ Result<std::shared_ptr<const artifact::Artifact>> TappedArtifact(
   for (ir::Graph& graph : module.graphs) AddTaps(graph);
   artifact::MemorySink sink;
   artifact::Manifest manifest = ManifestOf(job.source, context);
-  HX_RETURN_IF_ERROR(AddRopeTable(job.source, context, sink, manifest));
+  HX_RETURN_IF_ERROR(AddRopeTables(job.source, context, sink, manifest));
   NullProgress quiet;
   HX_ASSIGN_OR_RETURN(manifest.graphs, cpu::Lower(module, sink, quiet));
   return sink.Finish(std::move(manifest), job.source.checkpoint);
@@ -137,14 +137,17 @@ Result<Calibration> Observers::Finish() const {
 // where s is the attention factor of the scaling.
 void AddRopeRanges(const models::ModelSource& source, int64_t positions,
                    quant::Ranges& ranges) {
-  const models::RopeTableData table =
-      models::MakeRopeTable(source.config.rope, positions);
-  float most = 0;
-  for (const auto* values : {&table.cos, &table.sin}) {
-    for (const float value : *values) most = std::max(most, std::abs(value));
-  }
-  for (const RoleKind kind : {RoleKind::kRopeCos, RoleKind::kRopeSin}) {
-    ranges[RoleToString({kind, 0})] = {.range = {-most, most}, .clipped = 0};
+  for (size_t i = 0; i < source.config.ropes.size(); ++i) {
+    const models::RopeTableData table =
+        models::MakeRopeTable(source.config.ropes[i], positions);
+    float most = 0;
+    for (const auto* values : {&table.cos, &table.sin}) {
+      for (const float value : *values) most = std::max(most, std::abs(value));
+    }
+    for (const RoleKind kind : {RoleKind::kRopeCos, RoleKind::kRopeSin}) {
+      ranges[RoleToString({kind, static_cast<int32_t>(i)})] = {
+          .range = {-most, most}, .clipped = 0};
+    }
   }
 }
 

@@ -224,7 +224,7 @@ Result<artifact::Manifest> EmitArtifact(const Job& job,
   }
   HX_RETURN_IF_ERROR(AddText(job.text, sink, manifest));
   HX_RETURN_IF_ERROR(
-      AddRopeTable(job.source, job.lengths.context, sink, manifest));
+      AddRopeTables(job.source, job.lengths.context, sink, manifest));
   HX_ASSIGN_OR_RETURN(
       manifest.graphs,
       LowerForTarget(job.options.target, module, sink, job.progress));

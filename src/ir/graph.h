@@ -49,6 +49,9 @@ class Graph {
   GraphKind kind = GraphKind::kKv;
   int64_t step_tokens = 1;     // T
   int64_t context_tokens = 1;  // C
+  // Place in the order of execution among the graphs of its kind and T, which
+  // make one step.
+  uint32_t shard = 0;
   std::vector<GraphIo> inputs;
   std::vector<GraphIo> outputs;
   std::vector<Value> values;

@@ -76,9 +76,11 @@ class GraphPrinter {
       : graph_(graph), numbers_(graph.values.size(), -1) {}
 
   std::string Run() {
-    out_ = fmt::format("graph {} kind={} T={} C={} {{\n", graph_.name,
+    out_ = fmt::format("graph {} kind={} T={} C={} ", graph_.name,
                        GraphKindName(graph_.kind), graph_.step_tokens,
                        graph_.context_tokens);
+    if (graph_.shard > 0) out_ += fmt::format("shard={} ", graph_.shard);
+    out_ += "{\n";
     for (const GraphIo& io : graph_.inputs) PrintInput(io);
     for (const Node& node : graph_.nodes) PrintNode(node);
     for (const GraphIo& io : graph_.outputs) {

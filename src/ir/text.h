@@ -18,9 +18,9 @@
 // are inverse: values are numbered in the order of their definition, constants
 // left out, so that equal graphs print equally. Names may hold any bytes: \",
 // \\ and \xNN stand for what is not printable. A graph input prints its name
-// only when it is not its role. Constant data is not printed; a parsed constant
-// has deterministic pseudo-random data made from its name (ir/pseudo_random.h),
-// so that parsed graphs run.
+// only when it is not its role, a graph its shard when it is not 0. Constant
+// data is not printed; a parsed constant has deterministic pseudo-random data
+// made from its name (ir/pseudo_random.h), so that parsed graphs run.
 #pragma once
 
 #include <string>

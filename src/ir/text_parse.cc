@@ -208,6 +208,10 @@ class Parser {
                         ParseField<int64_t>(line, "T"));
     HX_ASSIGN_OR_RETURN(const int64_t context_tokens,
                         ParseField<int64_t>(line, "C"));
+    uint32_t shard = 0;
+    if (line.Sees("shard")) {
+      HX_ASSIGN_OR_RETURN(shard, ParseField<uint32_t>(line, "shard"));
+    }
     HX_RETURN_IF_ERROR(line.Expect("{"));
     open_ = true;
     values_.clear();
@@ -217,6 +221,7 @@ class Parser {
     graph().kind = *kind;
     graph().step_tokens = step_tokens;
     graph().context_tokens = context_tokens;
+    graph().shard = shard;
     return OkStatus();
   }
 

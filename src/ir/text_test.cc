@@ -82,7 +82,7 @@ const @w1 "lm_head.weight" : f16[3,4]
 encoding @w1 i8 bits=4 axis=0 block=2 scales=[1,0.1,3] block_scales=[1,2,3,4,5,16]
 const @w2 "lm_head.bias" : f32[3]
 encoding @w2 i32 axis=0 scales=[1,2,3]
-graph kv kind=kv T=1 C=8 {
+graph kv kind=kv T=1 C=8 shard=1 {
   in %0 hidden_in : f32[1,4]
   encoding %0 u8 bits=7 scales=[0.1] zero_points=[3]
   %1 = rms_norm(%0, @w0) {eps=1e-05, weight_offset=0} "model.norm" : f32[1,4]

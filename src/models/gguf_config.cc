@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -10,52 +11,17 @@
 namespace hexllm::models {
 namespace {
 
-// Keys that change what a llama-like model computes in ways that hexllm does
-// not have; their presence with a value is refused.
-constexpr std::string_view kUnsupportedKeys[] = {
+// Keys that change what a llama-like model computes, and that not every family
+// has.
+constexpr std::string_view kSpecialKeys[] = {
     "expert_count", "attention.sliding_window", "attention.scale",
     "logit_scale",  "residual_scale",           "embedding_scale"};
 
 constexpr std::string_view kRopeFreqs = "rope_freqs.weight";
+constexpr std::string_view kShortFactors = "rope_factors_short.weight";
+constexpr std::string_view kLongFactors = "rope_factors_long.weight";
 
-// Typed access to "<architecture>.<suffix>"; numbers come out as int64 within
-// the bounds that ValidateConfig checks.
-class Keys {
- public:
-  Keys(const GgufMetadata& metadata, std::string_view architecture)
-      : metadata_(metadata), architecture_(architecture) {}
-
-  std::string Name(std::string_view suffix) const {
-    return fmt::format("{}.{}", architecture_, suffix);
-  }
-
-  Result<int64_t> Int(std::string_view suffix) const {
-    HX_ASSIGN_OR_RETURN(const uint64_t value, metadata_.GetUint(Name(suffix)));
-    return Narrow(suffix, value);
-  }
-  Result<int64_t> IntOr(std::string_view suffix, int64_t fallback) const {
-    HX_ASSIGN_OR_RETURN(const auto value, metadata_.FindUint(Name(suffix)));
-    if (!value) return fallback;
-    return Narrow(suffix, *value);
-  }
-  Result<double> FloatOr(std::string_view suffix, double fallback) const {
-    HX_ASSIGN_OR_RETURN(const auto value, metadata_.FindFloat(Name(suffix)));
-    return value.value_or(fallback);
-  }
-
- private:
-  Result<int64_t> Narrow(std::string_view suffix, uint64_t value) const {
-    if (value <= static_cast<uint64_t>(INT32_MAX))
-      return static_cast<int64_t>(value);
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("'{}': expected at most {}, found {}",
-                             Name(suffix), INT32_MAX, value)};
-  }
-  const GgufMetadata& metadata_;
-  std::string_view architecture_;
-};
-
-Status ReadSizes(const Keys& keys, DecoderConfig& config) {
+Status ReadSizes(const GgufKeys& keys, DecoderConfig& config) {
   HX_ASSIGN_OR_RETURN(config.hidden, keys.Int("embedding_length"));
   HX_ASSIGN_OR_RETURN(config.layers, keys.Int("block_count"));
   HX_ASSIGN_OR_RETURN(config.ffn, keys.Int("feed_forward_length"));
@@ -75,7 +41,7 @@ Status ReadSizes(const Keys& keys, DecoderConfig& config) {
 
 // The vocabulary is what the embedding has rows for; a vocab_size key must
 // agree with it.
-Result<int64_t> ReadVocab(const Checkpoint& checkpoint, const Keys& keys) {
+Result<int64_t> ReadVocab(const Checkpoint& checkpoint, const GgufKeys& keys) {
   const TensorView* table = checkpoint.Find("token_embd.weight");
   if (table == nullptr || table->shape.size() != 2) {
     return Error{
@@ -95,32 +61,33 @@ Result<int64_t> ReadVocab(const Checkpoint& checkpoint, const Keys& keys) {
   return said;
 }
 
-Status ReadRopeFreqs(const Checkpoint& checkpoint, RopeConfig& rope) {
-  const TensorView* freqs = checkpoint.Find(kRopeFreqs);
-  if (freqs == nullptr) return OkStatus();
-  const Shape expected = {rope.rotary_dim / 2};
+// A divisor per frequency [R/2]; empty when there is no such tensor.
+Result<std::vector<float>> ReadDivisors(const Checkpoint& checkpoint,
+                                        std::string_view name, int64_t count) {
+  std::vector<float> divisors;
+  const TensorView* freqs = checkpoint.Find(name);
+  if (freqs == nullptr) return divisors;
+  const Shape expected = {count};
   if (freqs->dtype != DType::kF32 || freqs->shape != expected) {
-    return Error{
-        ErrorCode::kBadInput,
-        fmt::format("tensor '{}': expected f32{}, found {}{}", kRopeFreqs,
-                    ShapeToString(expected), DTypeName(freqs->dtype),
-                    ShapeToString(freqs->shape))};
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("tensor '{}': expected f32{}, found {}{}", name,
+                             ShapeToString(expected), DTypeName(freqs->dtype),
+                             ShapeToString(freqs->shape))};
   }
-  rope.freq_divisors.resize(static_cast<size_t>(expected[0]));
-  std::memcpy(rope.freq_divisors.data(), freqs->data.data(),
-              freqs->data.size());
-  for (const float divisor : rope.freq_divisors) {
+  divisors.resize(static_cast<size_t>(count));
+  std::memcpy(divisors.data(), freqs->data.data(), freqs->data.size());
+  for (const float divisor : divisors) {
     if (!(divisor > 0) || !std::isfinite(divisor)) {
       return Error{
           ErrorCode::kBadInput,
-          fmt::format("tensor '{}': expected positive numbers, found {}",
-                      kRopeFreqs, divisor)};
+          fmt::format("tensor '{}': expected positive numbers, found {}", name,
+                      divisor)};
     }
   }
-  return OkStatus();
+  return divisors;
 }
 
-Result<RopeConfig> ReadRope(const Checkpoint& checkpoint, const Keys& keys,
+Result<RopeConfig> ReadRope(const Checkpoint& checkpoint, const GgufKeys& keys,
                             int64_t head_dim) {
   RopeConfig rope;
   HX_ASSIGN_OR_RETURN(rope.theta, keys.FloatOr("rope.freq_base", 10000.0));
@@ -148,36 +115,132 @@ Result<RopeConfig> ReadRope(const Checkpoint& checkpoint, const Keys& keys,
                              keys.Name("rope.scaling.type"), *type)};
   }
   HX_RETURN_IF_ERROR(ValidateRope(rope));
-  HX_RETURN_IF_ERROR(ReadRopeFreqs(checkpoint, rope));
+  HX_ASSIGN_OR_RETURN(rope.freq_divisors, ReadDivisors(checkpoint, kRopeFreqs,
+                                                       rope.rotary_dim / 2));
   return rope;
 }
 
-}  // namespace
+Bias BiasOf(const Checkpoint& checkpoint, std::string_view tensor) {
+  return checkpoint.Find(tensor) == nullptr ? Bias::kNone : Bias::kPresent;
+}
 
-Result<DecoderConfig> ReadCommonGgufConfig(const Checkpoint& checkpoint,
-                                           std::string_view architecture) {
-  const Keys keys(*checkpoint.gguf(), architecture);
-  for (const std::string_view suffix : kUnsupportedKeys) {
+Status RefuseSpecialKeys(const GgufMetadata& metadata, const GgufKeys& keys,
+                         std::span<const std::string_view> own_keys) {
+  for (const std::string_view suffix : kSpecialKeys) {
     const std::string name = keys.Name(suffix);
-    if (!checkpoint.gguf()->Has(name)) continue;
+    if (!metadata.Has(name) ||
+        std::find(own_keys.begin(), own_keys.end(), suffix) != own_keys.end())
+      continue;
     return Error{
         ErrorCode::kUnsupported,
         fmt::format("'{}': expected a model without it, found it set", name)};
   }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::string GgufKeys::Name(std::string_view suffix) const {
+  return fmt::format("{}.{}", architecture_, suffix);
+}
+
+Result<int64_t> GgufKeys::Int(std::string_view suffix) const {
+  HX_ASSIGN_OR_RETURN(const uint64_t value, metadata_.GetUint(Name(suffix)));
+  return Narrow(suffix, value);
+}
+
+Result<int64_t> GgufKeys::IntOr(std::string_view suffix,
+                                int64_t fallback) const {
+  HX_ASSIGN_OR_RETURN(const auto value, metadata_.FindUint(Name(suffix)));
+  if (!value) return fallback;
+  return Narrow(suffix, *value);
+}
+
+Result<double> GgufKeys::Float(std::string_view suffix) const {
+  return metadata_.GetFloat(Name(suffix));
+}
+
+Result<double> GgufKeys::FloatOr(std::string_view suffix,
+                                 double fallback) const {
+  HX_ASSIGN_OR_RETURN(const auto value, metadata_.FindFloat(Name(suffix)));
+  return value.value_or(fallback);
+}
+
+Result<double> GgufKeys::FactorOr(std::string_view suffix,
+                                  double fallback) const {
+  constexpr double kMin = 1e-6;
+  constexpr double kMax = 1e6;
+  HX_ASSIGN_OR_RETURN(const double value, FloatOr(suffix, fallback));
+  if (value == 0) return fallback;
+  if (value >= kMin && value <= kMax) return value;
+  return Error{ErrorCode::kBadInput,
+               fmt::format("'{}': expected {} to {}, found {}", Name(suffix),
+                           kMin, kMax, value)};
+}
+
+Result<int64_t> GgufKeys::Narrow(std::string_view suffix,
+                                 uint64_t value) const {
+  if (value <= static_cast<uint64_t>(INT32_MAX))
+    return static_cast<int64_t>(value);
+  return Error{ErrorCode::kBadInput,
+               fmt::format("'{}': expected at most {}, found {}", Name(suffix),
+                           INT32_MAX, value)};
+}
+
+Result<DecoderConfig> ReadCommonGgufConfig(
+    const Checkpoint& checkpoint, std::string_view architecture,
+    std::span<const std::string_view> own_keys) {
+  const GgufKeys keys(*checkpoint.gguf(), architecture);
+  HX_RETURN_IF_ERROR(RefuseSpecialKeys(*checkpoint.gguf(), keys, own_keys));
   DecoderConfig config;
   HX_RETURN_IF_ERROR(ReadSizes(keys, config));
   HX_ASSIGN_OR_RETURN(config.vocab, ReadVocab(checkpoint, keys));
   HX_ASSIGN_OR_RETURN(config.norm_eps,
-                      checkpoint.gguf()->GetFloat(
-                          keys.Name("attention.layer_norm_rms_epsilon")));
+                      keys.Float("attention.layer_norm_rms_epsilon"));
   config.head =
       checkpoint.Find("output.weight") == nullptr ? Head::kTied : Head::kUntied;
-  config.attention_bias = checkpoint.Find("blk.0.attn_q.bias") == nullptr
-                              ? Bias::kNone
-                              : Bias::kPresent;
+  config.qkv_bias = BiasOf(checkpoint, "blk.0.attn_q.bias");
+  config.attention_out_bias = BiasOf(checkpoint, "blk.0.attn_output.bias");
+  config.mlp_bias = BiasOf(checkpoint, "blk.0.ffn_down.bias");
   HX_RETURN_IF_ERROR(ValidateConfig(config));
-  HX_ASSIGN_OR_RETURN(config.rope, ReadRope(checkpoint, keys, config.head_dim));
+  HX_ASSIGN_OR_RETURN(RopeConfig rope,
+                      ReadRope(checkpoint, keys, config.head_dim));
+  SetUniformLayers(config, std::move(rope));
   return config;
+}
+
+Status ReadGgufLongRope(const Checkpoint& checkpoint,
+                        std::string_view architecture, DecoderConfig& config) {
+  RopeConfig& rope = config.ropes[0];
+  const int64_t count = rope.rotary_dim / 2;
+  HX_ASSIGN_OR_RETURN(rope.freq_divisors,
+                      ReadDivisors(checkpoint, kShortFactors, count));
+  HX_ASSIGN_OR_RETURN(rope.long_divisors,
+                      ReadDivisors(checkpoint, kLongFactors, count));
+  if (rope.freq_divisors.empty() != rope.long_divisors.empty()) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("tensors '{}' and '{}': expected both or none, "
+                             "found one",
+                             kShortFactors, kLongFactors)};
+  }
+  if (rope.long_divisors.empty()) return OkStatus();
+  const GgufKeys keys(*checkpoint.gguf(), architecture);
+  HX_ASSIGN_OR_RETURN(rope.original_positions,
+                      keys.Int("rope.scaling.original_context_length"));
+  if (rope.original_positions < 1) {
+    return Error{
+        ErrorCode::kBadInput,
+        fmt::format("'{}': expected at least 1, found 0",
+                    keys.Name("rope.scaling.original_context_length"))};
+  }
+  HX_ASSIGN_OR_RETURN(
+      rope.attention_factor,
+      keys.FactorOr("rope.scaling.attn_factor",
+                    LongRopeAttentionFactor(
+                        static_cast<double>(config.max_positions) /
+                            static_cast<double>(rope.original_positions),
+                        rope.original_positions)));
+  return OkStatus();
 }
 
 }  // namespace hexllm::models

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <utility>
+
 namespace hexllm::models {
 namespace {
 
@@ -13,22 +16,20 @@ constexpr int64_t kMaxLayers = 4096;
 // vanishes.
 constexpr double kMinEps = 1e-20;
 constexpr double kMaxEps = 1;
-constexpr double kMinTheta = 1;
-constexpr double kMaxTheta = 1e15;
-constexpr double kMinFactor = 1e-3;
+constexpr double kMinFactor = 1e-6;
 constexpr double kMaxFactor = 1e6;
 
-Result<HiddenActivation> ParseActivation(const std::string& name) {
-  if (name == "silu" || name == "swish") return HiddenActivation::kSilu;
-  if (name == "gelu_pytorch_tanh" || name == "gelu_new")
-    return HiddenActivation::kGeluTanh;
-  if (name == "gelu") return HiddenActivation::kGeluErf;
-  return Error{
-      ErrorCode::kUnsupported,
-      fmt::format(
-          "'hidden_act': expected silu, gelu or gelu_pytorch_tanh, found '{}'",
-          name)};
-}
+struct ActivationRow {
+  std::string_view name;
+  HiddenActivation activation;
+};
+constexpr ActivationRow kActivations[] = {
+    {"silu", HiddenActivation::kSilu},
+    {"swish", HiddenActivation::kSilu},
+    {"gelu", HiddenActivation::kGeluErf},
+    {"gelu_new", HiddenActivation::kGeluTanh},
+    {"gelu_pytorch_tanh", HiddenActivation::kGeluTanh},
+};
 
 Status CheckRange(std::string_view key, int64_t value, int64_t max) {
   if (value >= 1 && value <= max) return OkStatus();
@@ -37,54 +38,8 @@ Status CheckRange(std::string_view key, int64_t value, int64_t max) {
       fmt::format("'{}': expected 1 to {}, found {}", key, max, value)};
 }
 
-Result<RopeScaling> ParseRopeType(const std::string& type) {
-  if (type == "default") return RopeScaling::kDefault;
-  if (type == "linear") return RopeScaling::kLinear;
-  if (type == "llama3") return RopeScaling::kLlama3;
-  return Error{
-      ErrorCode::kUnsupported,
-      fmt::format("'rope_type': expected default, linear or llama3, found '{}'",
-                  type)};
-}
-
-// `scaling` is rope_scaling or rope_parameters; both carry the same keys for a
-// given type.
-Status ReadScaling(const Json& scaling, RopeConfig& rope) {
-  if (!scaling.is_object()) {
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("RoPE scaling: expected an object, found {}",
-                             JsonTypeName(scaling))};
-  }
-  const char* key =
-      FindMember(scaling, "rope_type") != nullptr ? "rope_type" : "type";
-  const bool scaled = FindMember(scaling, "factor") != nullptr;
-  // A factor without a type would be ignored: nobody means that.
-  HX_ASSIGN_OR_RETURN(
-      const std::string type,
-      scaled ? GetString(scaling, key) : GetStringOr(scaling, key, "default"));
-  HX_ASSIGN_OR_RETURN(rope.scaling, ParseRopeType(type));
-  if (rope.scaling == RopeScaling::kDefault) return OkStatus();
-  HX_ASSIGN_OR_RETURN(rope.factor, GetNumber(scaling, "factor"));
-  if (rope.scaling == RopeScaling::kLinear) return OkStatus();
-  HX_ASSIGN_OR_RETURN(rope.low_freq_factor,
-                      GetNumber(scaling, "low_freq_factor"));
-  HX_ASSIGN_OR_RETURN(rope.high_freq_factor,
-                      GetNumber(scaling, "high_freq_factor"));
-  HX_ASSIGN_OR_RETURN(rope.original_positions,
-                      GetInt(scaling, "original_max_position_embeddings"));
-  if (!(rope.low_freq_factor > 0 &&
-        rope.high_freq_factor > rope.low_freq_factor)) {
-    return Error{
-        ErrorCode::kBadInput,
-        fmt::format("llama3 rope scaling: expected 0 < low_freq_factor < "
-                    "high_freq_factor, found {} and {}",
-                    rope.low_freq_factor, rope.high_freq_factor)};
-  }
-  return CheckRange("original_max_position_embeddings", rope.original_positions,
-                    kMaxDim);
-}
-
-Status ReadSizes(const Json& json, DecoderConfig& config) {
+Status ReadSizes(const Json& json, const HfDefaults& defaults,
+                 DecoderConfig& config) {
   HX_ASSIGN_OR_RETURN(config.vocab, GetInt(json, "vocab_size"));
   HX_ASSIGN_OR_RETURN(config.hidden, GetInt(json, "hidden_size"));
   HX_ASSIGN_OR_RETURN(config.layers, GetInt(json, "num_hidden_layers"));
@@ -92,85 +47,136 @@ Status ReadSizes(const Json& json, DecoderConfig& config) {
   HX_RETURN_IF_ERROR(CheckRange("num_attention_heads", config.heads, kMaxDim));
   HX_ASSIGN_OR_RETURN(config.kv_heads,
                       GetIntOr(json, "num_key_value_heads", config.heads));
-  HX_ASSIGN_OR_RETURN(config.head_dim,
-                      GetIntOr(json, "head_dim", config.hidden / config.heads));
+  const int64_t head_dim =
+      defaults.head_dim > 0 ? defaults.head_dim : config.hidden / config.heads;
+  HX_ASSIGN_OR_RETURN(config.head_dim, GetIntOr(json, "head_dim", head_dim));
   HX_ASSIGN_OR_RETURN(config.ffn, GetInt(json, "intermediate_size"));
   HX_ASSIGN_OR_RETURN(config.max_positions,
                       GetInt(json, "max_position_embeddings"));
   return OkStatus();
 }
 
-}  // namespace
-
-Result<RopeConfig> ReadHfRope(const Json& json, int64_t head_dim) {
-  const Json* parameters = FindMember(json, "rope_parameters");
-  RopeConfig rope;
-  HX_ASSIGN_OR_RETURN(const double fallback_theta,
-                      GetNumberOr(json, "rope_theta", 10000.0));
-  HX_ASSIGN_OR_RETURN(
-      rope.theta, parameters != nullptr
-                      ? GetNumberOr(*parameters, "rope_theta", fallback_theta)
-                      : Result<double>(fallback_theta));
-  const Json& partial_owner =
-      parameters != nullptr &&
-              FindMember(*parameters, "partial_rotary_factor") != nullptr
-          ? *parameters
-          : json;
-  HX_ASSIGN_OR_RETURN(const double partial,
-                      GetNumberOr(partial_owner, "partial_rotary_factor", 1.0));
-  if (!(partial > 0 && partial <= 1)) {
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("'partial_rotary_factor': expected a number above "
-                             "0 and up to 1, found {}",
-                             partial)};
+// The row of `windows` with this window; a new one when there is none.
+size_t WindowRow(DecoderConfig& config, uint32_t window) {
+  for (size_t j = 0; j < config.windows.size(); ++j) {
+    if (config.windows[j] == window) return j;
   }
-  rope.rotary_dim =
-      static_cast<int64_t>(static_cast<double>(head_dim) * partial);
-  if (rope.rotary_dim % 2 != 0 || rope.rotary_dim == 0) {
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("rotary dimension: expected a positive even "
-                             "number up to head_dim {}, found {}",
-                             head_dim, rope.rotary_dim)};
-  }
-  const Json* scaling =
-      parameters != nullptr ? parameters : FindMember(json, "rope_scaling");
-  if (scaling != nullptr) HX_RETURN_IF_ERROR(ReadScaling(*scaling, rope));
-  HX_RETURN_IF_ERROR(ValidateRope(rope));
-  return rope;
+  config.windows.push_back(window);
+  return config.windows.size() - 1;
 }
 
-Status ValidateRope(const RopeConfig& rope) {
-  if (!(rope.theta >= kMinTheta && rope.theta <= kMaxTheta)) {
+}  // namespace
+
+Result<HiddenActivation> ParseActivation(std::string_view key,
+                                         std::string_view name) {
+  std::string known;
+  for (const ActivationRow& row : kActivations) {
+    if (row.name == name) return row.activation;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
+  }
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("'{}': expected one of {}, found '{}'", key, known, name)};
+}
+
+Result<Bias> ReadBias(const Json& json, const char* key) {
+  HX_ASSIGN_OR_RETURN(const bool present, GetBoolOr(json, key, false));
+  return present ? Bias::kPresent : Bias::kNone;
+}
+
+Result<double> ReadFactor(const Json& json, const char* key, double fallback) {
+  HX_ASSIGN_OR_RETURN(const double factor, GetNumberOr(json, key, fallback));
+  if (factor >= kMinFactor && factor <= kMaxFactor) return factor;
+  return Error{ErrorCode::kBadInput,
+               fmt::format("'{}': expected {} to {}, found {}", key, kMinFactor,
+                           kMaxFactor, factor)};
+}
+
+Result<double> ReadSoftcap(const Json& json, const char* key) {
+  if (FindMember(json, key) == nullptr) return 0.0;
+  return ReadFactor(json, key, 0);
+}
+
+Result<std::vector<bool>> ReadSlidingLayers(
+    const Json& json, int64_t layers,
+    const std::function<bool(int64_t layer)>& otherwise) {
+  std::vector<bool> sliding;
+  const Json* types = FindMember(json, "layer_types");
+  if (types == nullptr) {
+    for (int64_t l = 0; l < layers; ++l) sliding.push_back(otherwise(l));
+    return sliding;
+  }
+  if (!types->is_array() || types->size() != static_cast<size_t>(layers)) {
     return Error{
         ErrorCode::kBadInput,
-        fmt::format("RoPE base (rope_theta): expected {} to {}, found {}",
-                    kMinTheta, kMaxTheta, rope.theta)};
+        fmt::format("'layer_types': expected a list of {} names, one per "
+                    "layer, found {}",
+                    layers,
+                    types->is_array() ? fmt::format("{}", types->size())
+                                      : std::string(JsonTypeName(*types)))};
   }
-  if (!(rope.factor >= kMinFactor && rope.factor <= kMaxFactor)) {
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("RoPE scaling factor: expected {} to {}, found {}",
-                             kMinFactor, kMaxFactor, rope.factor)};
+  for (const Json& type : *types) {
+    const bool slides = type == "sliding_attention";
+    if (!slides && type != "full_attention") {
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("'layer_types': expected full_attention or "
+                               "sliding_attention, found {}",
+                               DumpJson(type))};
+    }
+    sliding.push_back(slides);
+  }
+  return sliding;
+}
+
+Status SetWindows(DecoderConfig& config, const std::vector<bool>& sliding,
+                  const char* key, int64_t tokens) {
+  HX_RETURN_IF_ERROR(CheckRange(key, tokens, INT32_MAX));
+  const bool is_short = tokens < config.max_positions;
+  config.windows.clear();
+  for (size_t l = 0; l < sliding.size(); ++l) {
+    const bool bounded = sliding[l] && is_short;
+    config.layer_configs[l].window =
+        WindowRow(config, bounded ? static_cast<uint32_t>(tokens) : 0);
   }
   return OkStatus();
 }
 
-Result<DecoderConfig> ReadCommonHfConfig(const Json& json) {
+void SetUniformLayers(DecoderConfig& config, RopeConfig rope) {
+  config.ropes = {std::move(rope)};
+  config.windows = {0};
+  config.layer_configs.assign(static_cast<size_t>(config.layers),
+                              LayerConfig{});
+  config.attention_scale =
+      1.0 / std::sqrt(static_cast<double>(config.head_dim));
+}
+
+Result<DecoderConfig> ReadHfSizes(const Json& json,
+                                  const HfDefaults& defaults) {
   if (FindMember(json, "quantization_config") != nullptr) {
     return Error{ErrorCode::kUnsupported,
                  "'quantization_config': expected float weights, found "
                  "quantized ones; take the model as it was before"};
   }
   DecoderConfig config;
-  HX_RETURN_IF_ERROR(ReadSizes(json, config));
+  HX_RETURN_IF_ERROR(ReadSizes(json, defaults, config));
   HX_ASSIGN_OR_RETURN(config.norm_eps, GetNumber(json, "rms_norm_eps"));
-  HX_ASSIGN_OR_RETURN(const std::string activation,
-                      GetString(json, "hidden_act"));
-  HX_ASSIGN_OR_RETURN(config.activation, ParseActivation(activation));
-  HX_ASSIGN_OR_RETURN(const bool tied,
-                      GetBoolOr(json, "tie_word_embeddings", false));
+  HX_ASSIGN_OR_RETURN(const bool tied, GetBoolOr(json, "tie_word_embeddings",
+                                                 defaults.head == Head::kTied));
   config.head = tied ? Head::kTied : Head::kUntied;
   HX_RETURN_IF_ERROR(ValidateConfig(config));
-  HX_ASSIGN_OR_RETURN(config.rope, ReadHfRope(json, config.head_dim));
+  return config;
+}
+
+Result<DecoderConfig> ReadCommonHfConfig(const Json& json,
+                                         const HfDefaults& defaults) {
+  HX_ASSIGN_OR_RETURN(DecoderConfig config, ReadHfSizes(json, defaults));
+  HX_ASSIGN_OR_RETURN(const std::string activation,
+                      GetString(json, "hidden_act"));
+  HX_ASSIGN_OR_RETURN(config.activation,
+                      ParseActivation("hidden_act", activation));
+  HX_ASSIGN_OR_RETURN(RopeConfig rope,
+                      ReadHfRope(json, config.head_dim, defaults.rope));
+  SetUniformLayers(config, std::move(rope));
   return config;
 }
 
@@ -194,7 +200,7 @@ Status ValidateConfig(const DecoderConfig& config) {
   }
   if (!(config.norm_eps >= kMinEps && config.norm_eps <= kMaxEps)) {
     return Error{ErrorCode::kBadInput,
-                 fmt::format("'rms_norm_eps': expected {} to {}, found {}",
+                 fmt::format("norm epsilon: expected {} to {}, found {}",
                              kMinEps, kMaxEps, config.norm_eps)};
   }
   return OkStatus();

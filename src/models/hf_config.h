@@ -2,25 +2,60 @@
 // spelling and in transformers 5's.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "base/json.h"
 #include "base/status.h"
 #include "models/decoder_config.h"
+#include "models/hf_rope.h"
 
 namespace hexllm::models {
 
-// vocab_size, hidden_size, ..., head_dim (default hidden / heads),
-// num_key_value_heads (default heads), hidden_act, rms_norm_eps,
-// tie_word_embeddings (default false, as in transformers), and the RoPE keys.
-// Validated (ValidateConfig).
-Result<DecoderConfig> ReadCommonHfConfig(const Json& json);
+// What transformers' configuration class of a family has where files are
+// silent.
+struct HfDefaults {
+  Head head = Head::kUntied;
+  int64_t head_dim = 0;  // 0 = hidden / heads
+  HfRopeDefaults rope = {};
+};
 
-// rope_theta + rope_scaling (old), or rope_parameters (transformers 5).
-// kUnsupported names an unknown rope_type.
-Result<RopeConfig> ReadHfRope(const Json& json, int64_t head_dim);
+// vocab_size, hidden_size, ..., head_dim, num_key_value_heads (default heads),
+// hidden_act, rms_norm_eps, tie_word_embeddings, and the RoPE keys; all layers
+// have that RoPE and no window, and scores are scaled by 1/sqrt(D). Validated
+// (ValidateConfig).
+Result<DecoderConfig> ReadCommonHfConfig(const Json& json,
+                                         const HfDefaults& defaults = {});
+// The same without hidden_act, which the caller reads, and without RoPE.
+Result<DecoderConfig> ReadHfSizes(const Json& json, const HfDefaults& defaults);
 
-// Checks the numbers of a RoPE that has been read: finite, positive, and of a
-// size that f32 arithmetic can work with. kBadInput.
-Status ValidateRope(const RopeConfig& rope);
+// "silu", "gelu", ...; kUnsupported names `key` and an unknown one.
+Result<HiddenActivation> ParseActivation(std::string_view key,
+                                         std::string_view name);
+
+// A key that is true where projections have a bias; absent = none.
+Result<Bias> ReadBias(const Json& json, const char* key);
+
+// A number above 0 and of a size that f32 can work with; `fallback` when it is
+// missing.
+Result<double> ReadFactor(const Json& json, const char* key, double fallback);
+
+// A softcap; 0 (none) when it is missing or null.
+Result<double> ReadSoftcap(const Json& json, const char* key);
+
+// Which layers see a window of the last tokens only: `layer_types` where the
+// file has it, else what `otherwise` says of each layer.
+Result<std::vector<bool>> ReadSlidingLayers(
+    const Json& json, int64_t layers,
+    const std::function<bool(int64_t layer)>& otherwise);
+
+// Gives the marked layers a window of `tokens`, the value of `key`; one that is
+// no shorter than the longest context is none. kBadInput unless it is positive.
+Status SetWindows(DecoderConfig& config, const std::vector<bool>& sliding,
+                  const char* key, int64_t tokens);
+
+// All layers with one RoPE and no window, scores scaled by 1/sqrt(D).
+void SetUniformLayers(DecoderConfig& config, RopeConfig rope);
 
 // Checks that the numbers make a model: positive, divisible, of bounded size.
 // kBadInput names the key.

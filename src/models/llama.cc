@@ -1,5 +1,5 @@
-#include "models/llama.h"
-
+// The Llama family: Llama 2 and 3.x, SmolLM2 and their like.
+#include "models/families.h"
 #include "models/gguf_config.h"
 #include "models/hf_config.h"
 
@@ -8,11 +8,9 @@ namespace {
 
 Result<DecoderConfig> FromHf(const Json& json) {
   HX_ASSIGN_OR_RETURN(DecoderConfig config, ReadCommonHfConfig(json));
-  HX_ASSIGN_OR_RETURN(const bool attention_bias,
-                      GetBoolOr(json, "attention_bias", false));
-  HX_ASSIGN_OR_RETURN(const bool mlp_bias, GetBoolOr(json, "mlp_bias", false));
-  config.attention_bias = attention_bias ? Bias::kPresent : Bias::kNone;
-  config.mlp_bias = mlp_bias ? Bias::kPresent : Bias::kNone;
+  HX_ASSIGN_OR_RETURN(config.qkv_bias, ReadBias(json, "attention_bias"));
+  config.attention_out_bias = config.qkv_bias;
+  HX_ASSIGN_OR_RETURN(config.mlp_bias, ReadBias(json, "mlp_bias"));
   return config;
 }
 
@@ -37,10 +35,9 @@ const ModelSpec kLlama = {
     .decoder_models = kDecoderModels,
     .from_hf = FromHf,
     .from_gguf = FromGguf,
-    .gguf_names = kCommonGgufNames,
-    .gguf_rope_layout = RopeLayout::kInterleaved,
+    .gguf_naming = {.common = kCommonGgufNames,
+                    .rope_layout = RopeLayout::kInterleaved},
     .ignored_suffixes = kIgnored,
-    .default_recipe = "fp32",
 };
 
 }  // namespace hexllm::models

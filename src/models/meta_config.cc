@@ -156,12 +156,12 @@ Result<DecoderConfig> ReadMetaConfig(const Json& params,
   HX_ASSIGN_OR_RETURN(config.norm_eps,
                       GetNumberOr(params, "norm_eps", kNormEps));
   config.head = HeadOf(checkpoint);
-  HX_ASSIGN_OR_RETURN(config.rope,
+  HX_ASSIGN_OR_RETURN(RopeConfig rope,
                       ReadRope(params, config.head_dim, decoder_model));
-  HX_ASSIGN_OR_RETURN(
-      config.max_positions,
-      GetIntOr(params, "max_seq_len", DefaultPositions(config.rope)));
+  HX_ASSIGN_OR_RETURN(config.max_positions,
+                      GetIntOr(params, "max_seq_len", DefaultPositions(rope)));
   HX_RETURN_IF_ERROR(ValidateConfig(config));
+  SetUniformLayers(config, std::move(rope));
   return config;
 }
 

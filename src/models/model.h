@@ -21,31 +21,47 @@ enum class RopeLayout {
                  // are bound
 };
 
-// What another format (GGUF, Meta's) calls a tensor of Hugging Face's name,
-// without ".weight" / ".bias". "{}" is the layer number.
+// Which rows of the stored tensor a weight is.
+enum class FusedPart { kWhole, kQ, kK, kV, kGate, kUp };
+
+// Where a format keeps a tensor. Names are without ".weight" / ".bias"; "{}" is
+// the layer number.
 struct TensorAlias {
-  std::string_view hf;
+  // What the rest of the program calls it: the name of Hugging Face's Llama.
+  std::string_view name;
   std::string_view stored;
+  // Parts of one stored tensor lie in it in the order of the rows.
+  FusedPart part = FusedPart::kWhole;
+};
+
+// How one format names and arranges the tensors of a family.
+struct TensorNaming {
+  std::span<const TensorAlias> aliases = {};
+  // For tensors without a row in `aliases`: what families of the format share.
+  // Empty = these are stored under our names.
+  std::span<const TensorAlias> common = {};
+  RopeLayout rope_layout = RopeLayout::kHalfSplit;
 };
 
 struct ModelSpec {
   std::string_view name;  // "llama"
   std::span<const std::string_view>
       hf_architectures;  // entries of config.json's "architectures"
-  std::span<const std::string_view>
-      gguf_architectures;  // values of general.architecture
+  std::span<const std::string_view> gguf_architectures =
+      {};  // values of general.architecture
   std::span<const std::string_view>
       decoder_models;  // names accepted by --decoder-model
   Result<DecoderConfig> (*from_hf)(const Json& config);
+  // Null where llama.cpp has no such architecture.
   Result<DecoderConfig> (*from_gguf)(const Checkpoint& checkpoint,
-                                     std::string_view architecture);
-  std::span<const TensorAlias> gguf_names;
-  RopeLayout gguf_rope_layout;
+                                     std::string_view architecture) = nullptr;
+  TensorNaming hf_naming = {};
+  TensorNaming gguf_naming = {};
   // Tensors that checkpoints of this family carry and that mean nothing to
   // inference (suffixes of names).
-  std::span<const std::string_view> ignored_suffixes;
-  std::string_view default_recipe;  // name of the recipe that compile uses when
-                                    // none is given
+  std::span<const std::string_view> ignored_suffixes = {};
+  std::string_view default_recipe = "fp32";  // name of the recipe that compile
+                                             // uses when none is given
 };
 
 std::span<const ModelSpec* const> AllModels();

@@ -140,8 +140,8 @@ Status ReadMeta(const SourceOptions& options, ModelSource& source) {
   if (!parsed.ok())
     return std::move(parsed).error().With(fmt::format("{}: params", path));
   source.config = std::move(*parsed);
-  source.stored_names = kMetaNames;
-  source.rope_layout = RopeLayout::kInterleaved;
+  source.naming = {.common = kMetaNames,
+                   .rope_layout = RopeLayout::kInterleaved};
   source.name = FolderName(path);
   return OkStatus();
 }
@@ -157,6 +157,7 @@ Status ReadHf(const SourceOptions& options, ModelSource& source) {
   if (!parsed.ok())
     return std::move(parsed).error().With(fmt::format("{}: config.json", path));
   source.config = std::move(*parsed);
+  source.naming = source.spec->hf_naming;
   source.name = FolderName(path);
   return OkStatus();
 }
@@ -176,11 +177,16 @@ Status ReadGguf(const SourceOptions& options, ModelSource& source) {
     source.spec = FindByGgufArchitecture(*architecture);
   if (source.spec == nullptr)
     return UnknownArchitecture(path, "general.architecture", *architecture);
+  if (source.spec->from_gguf == nullptr) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: '{}' models have no form in GGUF; use the "
+                             "Hugging Face folder",
+                             path, source.spec->name)};
+  }
   auto parsed = source.spec->from_gguf(*source.checkpoint, *architecture);
   if (!parsed.ok()) return std::move(parsed).error().With(path);
   source.config = std::move(*parsed);
-  source.stored_names = source.spec->gguf_names;
-  source.rope_layout = source.spec->gguf_rope_layout;
+  source.naming = source.spec->gguf_naming;
   auto name = metadata.FindString("general.name");
   if (!name.ok()) return std::move(name).error().With(path);
   source.name = name->has_value() ? std::string(**name)

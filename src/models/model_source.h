@@ -32,11 +32,8 @@ struct ModelSource {
   std::shared_ptr<const Checkpoint> checkpoint;
   const ModelSpec* spec = nullptr;
   DecoderConfig config;
-  std::string name;  // for people: GGUF's general.name, or the folder's name
-  // What the file calls the tensors; empty where it uses Hugging Face's names.
-  std::span<const TensorAlias> stored_names = {};
-  // How the file orders the rows of q and k.
-  RopeLayout rope_layout = RopeLayout::kHalfSplit;
+  std::string name;     // for people: GGUF's general.name, or the folder's name
+  TensorNaming naming;  // of the checkpoint's format
   std::string tokenizer_path;  // as in SourceOptions
 };
 

@@ -1,13 +1,14 @@
 #include <algorithm>
 
-#include "models/llama.h"
+#include "models/families.h"
 #include "models/model.h"
 
 namespace hexllm::models {
 namespace {
 
 constexpr const ModelSpec* kModels[] = {
-    &kLlama,
+    &kCodeGen, &kGemma, &kGemma2, &kGemma3, &kGlm,     &kGranite,
+    &kLlama,   &kPhi3,  &kQwen2,  &kQwen3,  &kSmolLm3,
 };
 
 using NameList = std::span<const std::string_view> ModelSpec::*;

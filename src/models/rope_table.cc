@@ -24,7 +24,10 @@ float ScaleLlama3(const RopeConfig& rope, float frequency) {
 
 }  // namespace
 
-std::vector<float> RopeFrequencies(const RopeConfig& rope) {
+std::vector<float> RopeFrequencies(const RopeConfig& rope, RopeSet set) {
+  const bool use_long = set == RopeSet::kLong && !rope.long_divisors.empty();
+  const std::vector<float>& divisors =
+      use_long ? rope.long_divisors : rope.freq_divisors;
   std::vector<float> frequencies(static_cast<size_t>(rope.rotary_dim / 2));
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const float exponent =
@@ -35,14 +38,15 @@ std::vector<float> RopeFrequencies(const RopeConfig& rope) {
       frequency /= static_cast<float>(rope.factor);
     if (rope.scaling == RopeScaling::kLlama3)
       frequency = ScaleLlama3(rope, frequency);
-    if (!rope.freq_divisors.empty()) frequency /= rope.freq_divisors[i];
+    if (!divisors.empty()) frequency /= divisors[i];
     frequencies[i] = frequency;
   }
   return frequencies;
 }
 
-RopeTableData MakeRopeTable(const RopeConfig& rope, int64_t positions) {
-  const std::vector<float> frequencies = RopeFrequencies(rope);
+RopeTableData MakeRopeTable(const RopeConfig& rope, int64_t positions,
+                            RopeSet set) {
+  const std::vector<float> frequencies = RopeFrequencies(rope, set);
   RopeTableData table;
   const size_t size = static_cast<size_t>(positions) * frequencies.size();
   table.cos.reserve(size);
@@ -51,8 +55,9 @@ RopeTableData MakeRopeTable(const RopeConfig& rope, int64_t positions) {
     for (const float frequency : frequencies) {
       const auto angle =
           static_cast<double>(static_cast<float>(position) * frequency);
-      table.cos.push_back(static_cast<float>(std::cos(angle)));
-      table.sin.push_back(static_cast<float>(std::sin(angle)));
+      const double scale = rope.attention_factor;
+      table.cos.push_back(static_cast<float>(std::cos(angle) * scale));
+      table.sin.push_back(static_cast<float>(std::sin(angle) * scale));
     }
   }
   return table;

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/json.h"
-#include "models/hf_config.h"
+#include "models/hf_rope.h"
 
 namespace hexllm::models {
 namespace {
@@ -76,6 +76,57 @@ TEST(HfRope, OldAndNewKeysMeanTheSame) {
     EXPECT_EQ(rope->factor, 4.0);
     EXPECT_EQ(rope->rotary_dim, 64);
   }
+}
+
+TEST(HfRope, LongRopeHasTwoSetsAndAnAttentionFactor) {
+  // Keys beside or inside rope_scaling, old or new spelling.
+  for (const char* text :
+       {R"({"rope_scaling":{"type":"longrope","short_factor":[1,2],
+            "long_factor":[4,8]},"max_position_embeddings":4096,
+            "original_max_position_embeddings":64})",
+        R"({"rope_parameters":{"rope_type":"longrope","short_factor":[1,2],
+            "long_factor":[4,8],"original_max_position_embeddings":64},
+            "max_position_embeddings":4096})"}) {
+    const auto json = ParseJson(text);
+    ASSERT_TRUE(json.ok()) << json.error().message;
+    const auto rope = ReadHfRope(*json, 4);
+    ASSERT_TRUE(rope.ok()) << rope.error().message;
+    EXPECT_EQ(rope->original_positions, 64);
+    // sqrt(1 + ln(64) / ln(64)).
+    EXPECT_FLOAT_EQ(static_cast<float>(rope->attention_factor),
+                    std::sqrt(2.0f));
+    EXPECT_FLOAT_EQ(RopeFrequencies(*rope)[1], 0.005f);
+    EXPECT_FLOAT_EQ(RopeFrequencies(*rope, RopeSet::kLong)[1], 0.00125f);
+    EXPECT_FLOAT_EQ(MakeRopeTable(*rope, 1).cos[0], std::sqrt(2.0f));
+  }
+}
+
+TEST(HfRope, SpoiltLongRopeNamesTheKey) {
+  constexpr const char* kGood = R"({"rope_scaling":{"type":"longrope",
+      "short_factor":[1,2],"long_factor":[4,8]},"max_position_embeddings":4096,
+      "original_max_position_embeddings":64})";
+  const auto expect = [&](const char* key, Json value) {
+    Json json = *ParseJson(kGood);
+    (json.contains(key) ? json : json["rope_scaling"])[key] = std::move(value);
+    const auto rope = ReadHfRope(json, 4);
+    ASSERT_FALSE(rope.ok()) << key;
+    EXPECT_EQ(rope.error().code, ErrorCode::kBadInput);
+    EXPECT_NE(rope.error().message.find(key), std::string::npos)
+        << rope.error().message;
+  };
+  expect("short_factor", {1, 2, 3});
+  expect("short_factor", {1, 0});
+  expect("long_factor", 4);
+  expect("long_factor", {1, "2"});
+  expect("original_max_position_embeddings", 0);
+}
+
+TEST(HfRope, OneSetPerKindOfLayerIsRefused) {
+  const auto json = ParseJson(
+      R"({"rope_parameters":{"full_attention":{"rope_theta":10000.0}}})");
+  const auto rope = ReadHfRope(*json, 4);
+  ASSERT_FALSE(rope.ok());
+  EXPECT_EQ(rope.error().code, ErrorCode::kUnsupported);
 }
 
 TEST(HfRope, UnknownTypeIsUnsupported) {

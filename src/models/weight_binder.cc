@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/dequantize.h"
 
 namespace hexllm::models {
@@ -45,25 +46,31 @@ NameParts SplitName(std::string_view name) {
   return parts;
 }
 
-// Row i of each head in half-split order, as a stored row in interleaved order:
-// pairs (2i, 2i+1) become (i, i + D/2).
-std::vector<int64_t> InterleavedToHalfSplit(int64_t rows, int64_t head_dim) {
-  std::vector<int64_t> order(static_cast<size_t>(rows));
-  const int64_t half = head_dim / 2;
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t head = row / head_dim;
-    const int64_t i = row % head_dim;
-    order[static_cast<size_t>(row)] =
-        head * head_dim + (i < half ? 2 * i : 2 * (i - half) + 1);
+const TensorAlias* FindAlias(std::span<const TensorAlias> rows,
+                             std::string_view name) {
+  for (const TensorAlias& row : rows) {
+    if (row.name == name) return &row;
   }
-  return order;
+  return nullptr;
 }
 
-// A bias has one row in the IR's sense, so its elements are put in order by
+// Where row `row` of a tensor of heads in half-split order is in interleaved
+// order: pairs (2i, 2i+1) become (i, i + R/2).
+int64_t InterleavedRow(const WeightRequest& request, int64_t row) {
+  const int64_t half = request.rotary_dim / 2;
+  const int64_t head = row / request.head_dim * request.head_dim;
+  const int64_t i = row - head;
+  if (i >= request.rotary_dim) return row;
+  return head + (i < half ? 2 * i : 2 * (i - half) + 1);
+}
+
+// A vector has one row in the IR's sense, so its elements are put in order by
 // value.
 void ReorderElements(ir::Constant& constant,
                      const std::vector<int64_t>& order) {
-  std::vector<float> values(order.size());
+  const DTypeInfo& type = GetDTypeInfo(constant.type.dtype);
+  std::vector<float> values(constant.bytes.size() / type.block_bytes *
+                            type.block_elems);
   std::vector<float> ordered(order.size());
   DequantizeRow(constant.type.dtype, constant.bytes, values);
   for (size_t i = 0; i < order.size(); ++i)
@@ -74,38 +81,114 @@ void ReorderElements(ir::Constant& constant,
   constant.type.dtype = DType::kF32;
 }
 
+// Leaves the rows (elements of a vector) from `first` on, as many as the
+// constant has. Within its bytes, and whole blocks.
+void TakeRows(ir::Constant& constant, int64_t first) {
+  const bool vector = constant.type.shape.size() == 1;
+  const auto offset = StorageBytes(
+      constant.type.dtype, {first * (vector ? 1 : ir::RowElems(constant))});
+  const auto size = StorageBytes(constant.type.dtype, constant.type.shape);
+  HX_CHECK(offset.has_value() && size.has_value());
+  constant.bytes = constant.bytes.subspan(static_cast<size_t>(*offset),
+                                          static_cast<size_t>(*size));
+}
+
 }  // namespace
 
 WeightBinder::WeightBinder(const ModelSource& source,
                            ir::ConstantStore& constants)
     : source_(source), constants_(constants) {}
 
-std::optional<std::string> WeightBinder::StoredName(
-    std::string_view hf_name) const {
-  if (source_.stored_names.empty()) return std::string(hf_name);
-  const NameParts parts = SplitName(hf_name);
-  for (const TensorAlias& alias : source_.stored_names) {
-    if (alias.hf != parts.pattern) continue;
-    std::string name(alias.stored);
-    if (const size_t hole = name.find("{}"); hole != std::string::npos)
-      name.replace(hole, 2, parts.layer);
-    return name + std::string(parts.suffix);
+int64_t WeightBinder::RowsOf(FusedPart part) const {
+  const DecoderConfig& config = source_.config;
+  switch (part) {
+    case FusedPart::kQ:
+      return config.heads * config.head_dim;
+    case FusedPart::kK:
+    case FusedPart::kV:
+      return config.kv_heads * config.head_dim;
+    case FusedPart::kGate:
+    case FusedPart::kUp:
+      return config.ffn;
+    case FusedPart::kWhole:
+      break;
   }
-  return std::nullopt;
+  return 0;
 }
 
-const TensorView* WeightBinder::Find(std::string_view hf_name) const {
-  const auto stored = StoredName(hf_name);
-  return stored ? source_.checkpoint->Find(*stored) : nullptr;
+std::optional<WeightBinder::Place> WeightBinder::FindPlace(
+    std::string_view name) const {
+  const TensorNaming& names = source_.naming;
+  const NameParts parts = SplitName(name);
+  const TensorAlias* alias = FindAlias(names.aliases, parts.pattern);
+  if (alias == nullptr) alias = FindAlias(names.common, parts.pattern);
+  if (alias == nullptr) {
+    if (!names.common.empty()) return std::nullopt;
+    return Place{.stored = std::string(name)};
+  }
+  Place place{.stored = std::string(alias->stored), .part = alias->part};
+  if (const size_t hole = place.stored.find("{}"); hole != std::string::npos)
+    place.stored.replace(hole, 2, parts.layer);
+  place.stored += parts.suffix;
+  if (alias->part == FusedPart::kWhole) return place;
+  for (const TensorAlias& row : names.aliases) {
+    if (row.stored != alias->stored) continue;
+    if (&row == alias) place.first_row = place.stored_rows;
+    place.stored_rows += RowsOf(row.part);
+  }
+  return place;
 }
 
-bool WeightBinder::Has(std::string_view hf_name) const {
-  return Find(hf_name) != nullptr;
+const TensorView* WeightBinder::Find(std::string_view name) const {
+  const auto place = FindPlace(name);
+  return place ? source_.checkpoint->Find(place->stored) : nullptr;
 }
 
-void WeightBinder::Ignore(std::string_view hf_name) {
-  if (auto stored = StoredName(hf_name))
-    InsertSorted(known_, std::move(*stored));
+void WeightBinder::Ignore(std::string_view name) {
+  if (auto place = FindPlace(name))
+    InsertSorted(known_, std::move(place->stored));
+}
+
+Result<const TensorView*> WeightBinder::FindTensor(const WeightRequest& request,
+                                                   const Place& place) const {
+  Shape shape = request.shape;
+  if (place.stored_rows > 0) shape[0] = place.stored_rows;
+  const TensorView* tensor = source_.checkpoint->Find(place.stored);
+  const auto fail = [&](const std::string& found) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("{}: tensor '{}': expected shape {}, found {}",
+                             source_.checkpoint->path(), place.stored,
+                             ShapeToString(shape), found)};
+  };
+  if (tensor == nullptr) return fail("no such tensor");
+  if (tensor->shape != shape) return fail(ShapeToString(tensor->shape));
+  if (!IsFloatLike(tensor->dtype))
+    return fail(fmt::format("integer type {}", DTypeName(tensor->dtype)));
+  // Parts of a vector need not be whole blocks.
+  if (shape.size() == 1 && IsBlockType(tensor->dtype))
+    return fail(fmt::format("blocks of {}", DTypeName(tensor->dtype)));
+  return tensor;
+}
+
+// The stored row of each row; empty when they are consecutive ones from
+// place.first_row.
+std::vector<int64_t> WeightBinder::RowOrder(const WeightRequest& request,
+                                            const Place& place) const {
+  const bool interleaved = request.head_dim > 0 && source_.naming.rope_layout ==
+                                                       RopeLayout::kInterleaved;
+  const int64_t shards =
+      place.part == FusedPart::kWhole ? 1 : source_.config.fused_shards;
+  if (!interleaved && shards == 1) return {};
+  const int64_t rows = request.shape[0];
+  std::vector<int64_t> order(static_cast<size_t>(rows));
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t row = interleaved ? InterleavedRow(request, i) : i;
+    const int64_t shard_rows = rows / shards;
+    order[static_cast<size_t>(i)] =
+        row / shard_rows * (place.stored_rows / shards) +
+        place.first_row / shards + row % shard_rows;
+  }
+  return order;
 }
 
 Result<ir::ConstantId> WeightBinder::Bind(const WeightRequest& request) {
@@ -114,37 +197,25 @@ Result<ir::ConstantId> WeightBinder::Bind(const WeightRequest& request) {
       [](const auto& a, const auto& b) { return a.first < b; });
   if (at != bound_.end() && at->first == request.name) return at->second;
 
-  const std::string stored = StoredName(request.name).value_or(request.name);
-  const TensorView* tensor = source_.checkpoint->Find(stored);
-  const auto fail = [&](const std::string& found) {
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("{}: tensor '{}': expected shape {}, found {}",
-                             source_.checkpoint->path(), stored,
-                             ShapeToString(request.shape), found)};
-  };
-  if (tensor == nullptr) return fail("no such tensor");
-  if (tensor->shape != request.shape) return fail(ShapeToString(tensor->shape));
-  if (!IsFloatLike(tensor->dtype))
-    return fail(fmt::format("integer type {}", DTypeName(tensor->dtype)));
-
+  const Place place =
+      FindPlace(request.name).value_or(Place{.stored = request.name});
+  HX_ASSIGN_OR_RETURN(const TensorView* tensor, FindTensor(request, place));
   ir::Constant constant{.name = request.name,
-                        .type = {tensor->dtype, tensor->shape},
+                        .type = {tensor->dtype, request.shape},
                         .bytes = tensor->data,
                         .owned = nullptr,
                         .rows = {}};
-  const bool interleaved = source_.rope_layout == RopeLayout::kInterleaved;
-  if (request.rope_head_dim > 0 && interleaved) {
-    auto order =
-        InterleavedToHalfSplit(request.shape[0], request.rope_head_dim);
-    if (request.shape.size() == 1) {
-      ReorderElements(constant, order);
-    } else {
-      constant.rows = std::move(order);
-    }
+  std::vector<int64_t> order = RowOrder(request, place);
+  if (order.empty()) {
+    TakeRows(constant, place.first_row);
+  } else if (request.shape.size() == 1) {
+    ReorderElements(constant, order);
+  } else {
+    constant.rows = std::move(order);
   }
   const ir::ConstantId id = constants_.Add(std::move(constant));
   bound_.insert(at, {request.name, id});
-  InsertSorted(known_, stored);
+  InsertSorted(known_, place.stored);
   return id;
 }
 

@@ -12,6 +12,25 @@ namespace hexllm {
 
 using artifact::IoSpec;
 
+namespace {
+
+// The rows that an input rope_cos[i] or rope_sin[i] takes.
+RopeRows RowsOf(const artifact::Artifact& artifact, const Role& role) {
+  const auto& table =
+      artifact.manifest().rope_tables[static_cast<size_t>(role.index)];
+  const bool cos = role.kind == RoleKind::kRopeCos;
+  RopeRows rows{
+      .table = artifact.Segment(cos ? table.cos_segment : table.sin_segment)};
+  if (const auto& others = table.long_prompts) {
+    rows.above_tokens = others->above_tokens;
+    rows.long_table =
+        artifact.Segment(cos ? others->cos_segment : others->sin_segment);
+  }
+  return rows;
+}
+
+}  // namespace
+
 DecoderRunner::DecoderRunner(const RunnerConfig& config, const StepGraph& step)
     : config_(config), step_(step) {
   const auto& manifest = config_.artifact->manifest();
@@ -120,11 +139,7 @@ void DecoderRunner::AddFiller(const IoSpec& spec, std::span<std::byte> memory) {
   } else {
     HX_CHECK(spec.role.kind == RoleKind::kRopeCos ||
              spec.role.kind == RoleKind::kRopeSin);
-    const auto& table = manifest.rope_tables[index];
-    const uint32_t segment = spec.role.kind == RoleKind::kRopeCos
-                                 ? table.cos_segment
-                                 : table.sin_segment;
-    ropes_.emplace_back(spec, config_.artifact->Segment(segment), memory);
+    ropes_.emplace_back(spec, RowsOf(*config_.artifact, spec.role), memory);
   }
 }
 
@@ -138,6 +153,17 @@ void DecoderRunner::FillInputs(std::span<const int32_t> ids) {
   for (RopeFiller& rope : ropes_) rope.Fill(positions_);
   for (MaskWriter& mask : masks_)
     mask.Write({.past_tokens = past, .first_row = first_row_});
+}
+
+void DecoderRunner::ChooseRope(uint32_t prompt_tokens) {
+  for (RopeFiller& rope : ropes_) rope.Choose(prompt_tokens);
+}
+
+bool DecoderRunner::HasSameRope(uint32_t prompt_tokens,
+                                uint32_t other_tokens) const {
+  return std::all_of(ropes_.begin(), ropes_.end(), [&](const RopeFiller& rope) {
+    return rope.IsSame(prompt_tokens, other_tokens);
+  });
 }
 
 Status DecoderRunner::Step(std::span<const int32_t> ids) {

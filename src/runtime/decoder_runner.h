@@ -60,6 +60,12 @@ class DecoderRunner {
   uint32_t past_columns() const { return past_columns_; }     // P
   LogitsRows logits_rows() const { return step_.logits_rows; }
 
+  // Chooses the RoPE rows for a sequence whose first prompt has so many tokens
+  // (longrope): to be called before its first Step.
+  void ChooseRope(uint32_t prompt_tokens);
+  // True when two prompts use the same rows.
+  bool HasSameRope(uint32_t prompt_tokens, uint32_t other_tokens) const;
+
   // Runs `ids` (1..T of them, ids of the vocabulary) at the positions after
   // the cache's tokens, of which there are at most P (checked). Does not change
   // the cache but may rearrange it. Errors are the engine's.

@@ -23,10 +23,18 @@ uint32_t PromptProcessor::MaxTokensWithLogits(uint32_t past) const {
   return std::max(past, single_->past_columns() + 1);
 }
 
+void PromptProcessor::Append(std::span<const int32_t> ids) {
+  sequence_->ids.insert(sequence_->ids.end(), ids.begin(), ids.end());
+  if (sequence_->kv.tokens() > 0) return;
+  prompt_tokens_ = static_cast<uint32_t>(sequence_->ids.size());
+  block_->ChooseRope(prompt_tokens_);
+  single_->ChooseRope(prompt_tokens_);
+}
+
 Status PromptProcessor::Run(std::span<const int32_t> ids) {
   HX_CHECK(sequence_->ids.size() + ids.size() <=
            MaxTokens(sequence_->kv.tokens()));
-  sequence_->ids.insert(sequence_->ids.end(), ids.begin(), ids.end());
+  Append(ids);
   return RunPending(nullptr);
 }
 
@@ -34,7 +42,7 @@ Status PromptProcessor::RunWithLogits(std::span<const int32_t> ids,
                                       const LogitsSink& sink) {
   HX_CHECK(sequence_->ids.size() + ids.size() <=
            MaxTokensWithLogits(sequence_->kv.tokens()));
-  sequence_->ids.insert(sequence_->ids.end(), ids.begin(), ids.end());
+  Append(ids);
   return RunPending(&sink);
 }
 

@@ -13,6 +13,10 @@
 // A lone last token goes through `single`, as does the last one of a prompt
 // whose blocks have no logits. Without a graph of T = 1 `single` is a block
 // graph as well; then the first block is cut short so that the last still fits.
+//
+// longrope: the whole prompt's length chooses the factors before its first
+// step. Later tokens keep them, also beyond the limit: cached keys were rotated
+// with them.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +46,12 @@ class PromptProcessor {
   uint32_t MaxTokens(uint32_t past) const;
   uint32_t MaxTokensWithLogits(uint32_t past) const;
 
+  // True when the keys in the cache are those that a prompt of `tokens` tokens
+  // would have: with longrope, RoPE depends on the length of the first prompt.
+  bool SharesRope(uint32_t tokens) const {
+    return single_->HasSameRope(prompt_tokens_, tokens);
+  }
+
   // Appends `ids` (valid ids, within MaxTokens, checked) and runs all tokens
   // that the cache lacks. Leaves the last one's logits in the sequence. Errors
   // are the engine's; the sequence is then undefined.
@@ -56,11 +66,14 @@ class PromptProcessor {
     uint32_t tokens;
   };
   Step NextStep(uint32_t left, bool every_row) const;
+  void Append(std::span<const int32_t> ids);
   Status RunPending(const LogitsSink* sink);
 
   Sequence* sequence_;
   DecoderRunner* block_;
   DecoderRunner* single_;
+  // Of the sequence's first prompt, which chooses the RoPE rows for all of it.
+  uint32_t prompt_tokens_ = 0;
 };
 
 }  // namespace hexllm

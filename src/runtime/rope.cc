@@ -7,10 +7,11 @@
 
 namespace hexllm {
 
-RopeFiller::RopeFiller(const artifact::IoSpec& spec, ByteSpan table,
+RopeFiller::RopeFiller(const artifact::IoSpec& spec, const RopeRows& rows,
                        std::span<std::byte> out)
     : spec_(spec),
-      table_(table),
+      rows_(rows),
+      table_(rows.table),
       out_(out),
       row_(static_cast<size_t>(spec.shape.at(1))) {}
 

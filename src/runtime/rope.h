@@ -13,13 +13,35 @@
 
 namespace hexllm {
 
+// Cosines or sines by position: f32 [positions,R/2].
+struct RopeRows {
+  ByteSpan table;
+  // In place of `table` when the prompt has more than `above_tokens` tokens;
+  // empty = never.
+  ByteSpan long_table = {};
+  uint32_t above_tokens = 0;
+
+  bool IsLong(uint32_t prompt_tokens) const {
+    return !long_table.empty() && prompt_tokens > above_tokens;
+  }
+};
+
 // Not thread-safe.
 class RopeFiller {
  public:
   // `spec` is [T,R/2] in any form that EncodeFloats takes; `out` has exactly
-  // its size. `table` is f32 [positions,R/2]. Both outlive the filler.
-  RopeFiller(const artifact::IoSpec& spec, ByteSpan table,
+  // its size. Both, and the rows, outlive the filler.
+  RopeFiller(const artifact::IoSpec& spec, const RopeRows& rows,
              std::span<std::byte> out);
+
+  // Fills from the rows for such a prompt from now on; before: a short one.
+  void Choose(uint32_t prompt_tokens) {
+    table_ = rows_.IsLong(prompt_tokens) ? rows_.long_table : rows_.table;
+  }
+  // True when two prompts use the same rows.
+  bool IsSame(uint32_t prompt_tokens, uint32_t other_tokens) const {
+    return rows_.IsLong(prompt_tokens) == rows_.IsLong(other_tokens);
+  }
 
   // Row t gets the values of positions[t]: T positions of the table (checked).
   // Does not allocate.
@@ -27,7 +49,8 @@ class RopeFiller {
 
  private:
   artifact::IoSpec spec_;
-  ByteSpan table_;
+  RopeRows rows_;
+  ByteSpan table_;  // one of rows_
   std::span<std::byte> out_;
   std::vector<float> row_;  // [R/2]
 };

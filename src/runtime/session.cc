@@ -198,9 +198,11 @@ Result<uint32_t> Session::ReplacePrompt(std::span<const int32_t> ids) {
       std::mismatch(run.begin(), run.end(), ids.begin(), ids.end()).first -
       run.begin());
   // At least one token is run, from a place where a step has room.
-  const auto kept = static_cast<uint32_t>(
-      std::min({common, ids.size() - 1,
-                size_t{impl_->decoder->single->past_columns()}}));
+  const size_t most =
+      std::min(ids.size() - 1, size_t{impl_->decoder->single->past_columns()});
+  const bool usable =
+      impl_->prompt.SharesRope(static_cast<uint32_t>(ids.size()));
+  const auto kept = usable ? static_cast<uint32_t>(std::min(common, most)) : 0U;
   TruncateSequence(sequence, kept);
   HX_RETURN_IF_ERROR(impl_->RunPrompt(ids.subspan(kept), kept));
   return kept;

@@ -1,0 +1,22 @@
+#include "models/qwen_windows.h"
+
+#include "models/hf_config.h"
+
+namespace hexllm::models {
+
+Status ReadQwenWindows(const Json& json, DecoderConfig& config) {
+  HX_ASSIGN_OR_RETURN(const bool used,
+                      GetBoolOr(json, "use_sliding_window", false));
+  if (!used) return OkStatus();
+  HX_ASSIGN_OR_RETURN(const int64_t first,
+                      GetIntOr(json, "max_window_layers", 28));
+  HX_ASSIGN_OR_RETURN(
+      const std::vector<bool> sliding,
+      ReadSlidingLayers(json, config.layers,
+                        [first](int64_t layer) { return layer >= first; }));
+  HX_ASSIGN_OR_RETURN(const int64_t tokens,
+                      GetIntOr(json, "sliding_window", 4096));
+  return SetWindows(config, sliding, "sliding_window", tokens);
+}
+
+}  // namespace hexllm::models
