@@ -7,3 +7,5 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 # test's fork hangs (qemu 7.2).
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
 set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)
+# What scripts/install-deps unpacks there.
+list(PREPEND CMAKE_LIBRARY_PATH ${CMAKE_CURRENT_LIST_DIR}/../build/arm64-root/usr/lib/aarch64-linux-gnu)
