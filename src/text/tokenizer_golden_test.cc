@@ -123,7 +123,8 @@ std::string NameOf(const testing::TestParamInfo<const char*>& fixture) {
 INSTANTIATE_TEST_SUITE_P(Tiny, TokenizerGolden,
                          testing::Values("tiny_bpe_codegen", "tiny_bpe_llama3",
                                          "tiny_bpe_phi4", "tiny_bpe_qwen2",
-                                         "tiny_bpe_smollm_granite"),
+                                         "tiny_bpe_smollm_granite",
+                                         "tiny_unigram"),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Published, TokenizerGolden,
                          testing::Values("smollm2", "llama3_2", "qwen2_5",

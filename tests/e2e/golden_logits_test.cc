@@ -97,8 +97,23 @@ void AddHf(const HfModel& model, std::vector<Case>& cases) {
   }
 }
 
+// A checkpoint in the layout of Meta or llama2.c.
+Case Meta(const std::string& name, const std::string& file,
+          const std::string& decoder_model) {
+  const std::string folder = "models/" + name;
+  return {.model = folder + "/" + file,
+          .golden = folder + "/golden.safetensors",
+          .prefix = "",
+          .tolerance = 2e-4f,
+          .greedy_margin = 1e-3f,
+          .prompts = {"p0", "p1", "p2"},
+          .source = {.decoder_model = decoder_model}};
+}
+
 std::vector<Case> Cases() {
-  std::vector<Case> cases;
+  std::vector<Case> cases = {
+      Meta("stories110m", "stories110M.pt", ""),
+      Meta("llama3_2_meta", "consolidated.00.pth", "llama3_2-1b_instruct")};
   for (const HfModel& model : HfModels()) AddHf(model, cases);
   for (const char* type : {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1"})
     cases.push_back(Gguf("llama", type, "h64"));
