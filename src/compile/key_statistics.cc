@@ -41,7 +41,7 @@ double KeyStatistics::SqnrOf8Bits() const {
     // Below, it is what the sums have lost.
     if (difference > kLeastVariance * power) variance += difference;
   }
-  const double scale = (static_cast<double>(most_) - least_) / 255;
+  const double scale = static_cast<double>(std::max(most_, -least_)) / 127;
   const double noise = scale * scale / 12 * static_cast<double>(sum_.size());
   if (variance == 0 || noise == 0)
     return std::numeric_limits<double>::infinity();

@@ -18,9 +18,10 @@ class KeyStatistics {
   void Add(std::span<const float> keys, const Shape& shape);
 
   // 10 log10 of the variance over tokens, averaged over channels, over the
-  // rounding error scale^2 / 12 of one u8 scale for all. A channel's mean
-  // shifts all scores of a query alike and softmax does not see it: it is no
-  // signal. Infinity where no channel differs from token to token.
+  // rounding error scale^2 / 12 of one u8 scale for all, with the middle code
+  // as zero point. A channel's mean shifts all scores of a query alike and
+  // softmax does not see it: it is no signal. Infinity where no channel differs
+  // from token to token.
   double SqnrOf8Bits() const;
 
  private:

@@ -8,8 +8,8 @@
 //                 raised where the codes of the bias would not fit i32; bias:
 //                 i32 of scale x.scale * w.scale; output: its range
 //   convert       "<..>.k_cache", ".v_cache" (what k_out and v_out store): u8
-//                 for kv_bits 8, but K of wide layers; else as its input.
-//                 k_in[l] and v_in[l] get the same
+//                 for kv_bits 8, but K of wide layers; else as its input, which
+//                 is on a grid around 0 for that. k_in[l], v_in[l] get the same
 //   reshape, transpose, slice_rows, concat: as their input
 //   softmax       [0, 1) in steps of 2^-bits
 //   add of a mask output: [least visible - 20, greatest visible]; the scores
@@ -20,6 +20,10 @@
 //   embedding tables: none (the output is rounded)
 // With 8-bit schemes as recipe defaults these are u8 where u16 stands above.
 // fp16: kF16 throughout.
+//
+// Caches have the middle code as zero point. The HTP's MatMul takes a second
+// input of 16 bits on no other grid, so that the whole cache would be converted
+// in every step; one of 8 bits it computes with exactly on no other.
 //
 // Dynamic schemes, on the graph of pipeline "cpu" or before it: only the
 // weights of linears get encodings, and those whose input channels are no whole

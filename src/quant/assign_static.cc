@@ -268,18 +268,26 @@ Result<ir::Encoding> StaticAssigner::OutputEncoding(const ir::Node& node) {
     return FromRange(graph_[masked->output].name, settings);
   if (node.op == ir::OpKind::kSoftmax && !IsHalf(settings))
     return ProbabilityEncoding(settings.scheme->activation_bits);
-  return FromRange(name, settings);
+  const CacheUse* stored = facts_.FindConverted(node.output);
+  if (stored == nullptr || IsNarrow(*stored)) return FromRange(name, settings);
+  LayerSettings symmetric = settings;
+  symmetric.symmetric_activations = true;
+  return FromRange(name, symmetric);
+}
+
+bool StaticAssigner::IsNarrow(CacheUse use) const {
+  const bool wide = use.input == RoleKind::kKIn &&
+                    shared_.options.wide_k_layers.contains(use.layer);
+  return shared_.options.recipe->recipe.kv_bits == 8 && !wide;
 }
 
 Result<ir::Encoding> StaticAssigner::CacheEncoding(const ir::Node& node,
                                                    CacheUse use) {
-  const bool wide = use.input == RoleKind::kKIn &&
-                    shared_.options.wide_k_layers.contains(use.layer);
-  if (shared_.options.recipe->recipe.kv_bits != 8 || wide)
-    return *graph_[node.inputs[0]].encoding;
+  if (!IsNarrow(use)) return *graph_[node.inputs[0]].encoding;
   HX_ASSIGN_OR_RETURN(const Range range,
                       shared_.ranges.Find(graph_[node.output].name));
-  return ActivationEncoding(range, ActivationFormat{.bits = 8});
+  return ActivationEncoding(range,
+                            {.bits = 8, .zero_point = ZeroPoint::kMiddle});
 }
 
 void StaticAssigner::EncodeCacheInput(CacheUse use,

@@ -65,6 +65,8 @@ class StaticAssigner {
   void EncodeBias(ir::Node& node);
   Status EncodeOtherConstants(ir::Node& node);
   Result<ir::Encoding> OutputEncoding(const ir::Node& node);
+  // True when a cache has 8 bits whatever the activations have.
+  bool IsNarrow(CacheUse use) const;
   Result<ir::Encoding> CacheEncoding(const ir::Node& node, CacheUse use);
   Status EncodeConcat(const ir::Node& node);
   void EncodeCacheInput(CacheUse use, const ir::Encoding& encoding);

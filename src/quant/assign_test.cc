@@ -199,8 +199,11 @@ TEST_F(AssignTest, HiddenScoresEndAtTheLowestCode) {
   }
 }
 
-TEST_F(AssignTest, CachesOfSixteenBitsAreAsTheirInput) {
+TEST_F(AssignTest, CachesOfSixteenBitsAreAsTheirInputAroundZero) {
   Assign(RecipeOf("16a8w", 16));
+  EXPECT_EQ(EncodingOf(kv(), kLayer0 + "k_rope"),
+            ActivationEncoding(ranges_.at(kLayer0 + "k_rope").range, 16, true));
+  EXPECT_EQ(EncodingOf(kv(), kLayer0 + "v_proj").zero_points[0], 32768);
   EXPECT_EQ(EncodingOf(kv(), kLayer0 + "k_cache"),
             EncodingOf(kv(), kLayer0 + "k_rope"));
   EXPECT_EQ(EncodingOf(kv(), kLayer0 + "v_cache"),
@@ -209,15 +212,24 @@ TEST_F(AssignTest, CachesOfSixteenBitsAreAsTheirInput) {
             EncodingOf(kv(), kLayer1 + "v_cache"));
 }
 
+TEST_F(AssignTest, CachesOfEightBitSchemesAreAroundZero) {
+  Assign(RecipeOf("8a8w", 16));
+  EXPECT_EQ(InputEncoding(kv(), RoleKind::kVIn, 0),
+            ActivationEncoding(ranges_.at(kLayer0 + "v_proj").range, 8, true));
+}
+
 TEST_F(AssignTest, CachesOfEightBitsButForWideLayers) {
   Assign(RecipeOf("16a8w", 8), {1});
   const auto range = ranges_.at(kLayer0 + "k_rope").range;
   EXPECT_EQ(EncodingOf(kv(), kLayer0 + "k_cache"),
-            ActivationEncoding(range, 8, false));
-  EXPECT_EQ(EncodingOf(kv(), kLayer0 + "k_rope").dtype, DType::kU16);
+            ActivationEncoding(range, 8, true));
+  EXPECT_EQ(EncodingOf(kv(), kLayer0 + "k_rope"),
+            ActivationEncoding(range, 16, false));
   EXPECT_EQ(EncodingOf(kv(), kLayer1 + "k_cache"),
             EncodingOf(kv(), kLayer1 + "k_rope"));
+  EXPECT_EQ(EncodingOf(kv(), kLayer1 + "k_cache").zero_points[0], 32768);
   EXPECT_EQ(EncodingOf(kv(), kLayer1 + "v_cache").dtype, DType::kU8);
+  EXPECT_EQ(EncodingOf(kv(), kLayer1 + "v_cache").zero_points[0], 128);
   for (const ir::Graph* graph : {&prefill(), &kv()}) {
     EXPECT_EQ(InputEncoding(*graph, RoleKind::kKIn, 0).dtype, DType::kU8);
     EXPECT_EQ(InputEncoding(*graph, RoleKind::kKIn, 1).dtype, DType::kU16);

@@ -42,8 +42,13 @@ GraphFacts::GraphFacts(const ir::Graph& graph) {
   for (const ir::GraphIo& io : graph.outputs) {
     const bool is_k = io.role.kind == RoleKind::kKOut;
     if (!is_k && io.role.kind != RoleKind::kVOut) continue;
-    caches_[SourceOf(graph, io.value)] = {
-        is_k ? RoleKind::kKIn : RoleKind::kVIn, io.role.index};
+    const CacheUse use = {is_k ? RoleKind::kKIn : RoleKind::kVIn,
+                          io.role.index};
+    const ir::ValueId stored = SourceOf(graph, io.value);
+    caches_[stored] = use;
+    const ir::NodeId node = graph[stored].producer;
+    if (node.valid() && graph[node].op == ir::OpKind::kConvert)
+      converted_[SourceOf(graph, graph[node].inputs[0])] = use;
   }
 }
 
@@ -56,6 +61,11 @@ const MaskedAdd* GraphFacts::FindByScores(ir::ValueId value) const {
   const auto found = output_by_scores_.find(value);
   return found == output_by_scores_.end() ? nullptr
                                           : FindByOutput(found->second);
+}
+
+const CacheUse* GraphFacts::FindConverted(ir::ValueId value) const {
+  const auto found = converted_.find(value);
+  return found == converted_.end() ? nullptr : &found->second;
 }
 
 const CacheUse* GraphFacts::FindCache(ir::ValueId value) const {

@@ -38,6 +38,8 @@ class GraphFacts {
   const MaskedAdd* FindByOutput(ir::ValueId value) const;
   const MaskedAdd* FindByScores(ir::ValueId value) const;
   const CacheUse* FindCache(ir::ValueId value) const;
+  // The cache that stores a convert of `value`.
+  const CacheUse* FindConverted(ir::ValueId value) const;
   const std::map<ir::ValueId, MaskedAdd>& masked_adds() const {
     return by_output_;
   }
@@ -46,6 +48,7 @@ class GraphFacts {
   std::map<ir::ValueId, MaskedAdd> by_output_;
   std::map<ir::ValueId, ir::ValueId> output_by_scores_;
   std::map<ir::ValueId, CacheUse> caches_;
+  std::map<ir::ValueId, CacheUse> converted_;
 };
 
 }  // namespace hexllm::quant
