@@ -15,11 +15,26 @@ namespace {
 
 constexpr uint32_t kVocab = 32;  // of TinyLlama
 
+// What the lowering would choose, or what it would not: attention in the other
+// form, RoPE without RotaryEmbedding.
+enum class Form : uint8_t { kUsual, kOther };
+
 struct Variant {
   std::string_view scheme;
   int kv_bits;
   double least_db;  // signal to noise of an output
+  Form form = Form::kUsual;
 };
+
+HtpTarget TargetFor(const Variant& variant, const ir::Graph& graph) {
+  HtpTarget target{.lib_dir = *FindQnnFolder(), .vocab = kVocab};
+  if (variant.form == Form::kUsual) return target;
+  target.attention = FasterForm(graph, 79) == AttentionForm::kGrouped
+                         ? AttentionForm::kByHeads
+                         : AttentionForm::kGrouped;
+  target.absent_ops = {"RotaryEmbedding"};
+  return target;
+}
 
 // Signal to noise in dB: `wanted` against the difference.
 double SignalToNoise(std::span<const float> found,
@@ -56,14 +71,13 @@ class HtpDecoder
     : public ::testing::TestWithParam<std::tuple<Variant, size_t>> {};
 
 TEST_P(HtpDecoder, MatchesTheInterpreter) {
-  const auto folder = FindQnnFolder();
-  if (!folder) GTEST_SKIP() << kNoQnn;
+  if (!FindQnnFolder()) GTEST_SKIP() << kNoQnn;
   const auto& [variant, index] = GetParam();
   const EncodedDecoder decoder(variant);
   const ir::Graph& graph = decoder.module().graphs[index];
   const auto inputs = quant::MadeUpInputs(graph, -60000);
-  const auto found = RunOnHtp(decoder.module(), index,
-                              {.lib_dir = *folder, .vocab = kVocab}, inputs);
+  const auto found =
+      RunOnHtp(decoder.module(), index, TargetFor(variant, graph), inputs);
   ASSERT_TRUE(found.ok()) << found.error().message;
   const auto wanted = ir::Interpret(decoder.module(), graph, inputs);
   for (size_t i = 0; i < wanted.size(); ++i) {
@@ -79,14 +93,19 @@ std::string NameOf(
   const Variant& variant = std::get<0>(info.param);
   return "s" + std::string(variant.scheme) + "_cache" +
          std::to_string(variant.kv_bits) +
+         (variant.form == Form::kOther ? "_other" : "") +
          (std::get<1>(info.param) == 0 ? "_prefill" : "_kv");
 }
 
+// A cache of 8 bits has 8 numbers per token here: two of them a step away are
+// 38 dB.
 constexpr Variant kVariants[] = {{"16a8w", 8, 40},
                                  {"16a8w", 16, 50},
-                                 {"16a4w", 8, 40},
+                                 {"16a8w", 16, 50, Form::kOther},
+                                 {"16a4w", 8, 36},
                                  {"8a8w", 8, 20},
-                                 {"fp16", 16, 50}};
+                                 {"fp16", 16, 50},
+                                 {"fp16", 16, 50, Form::kOther}};
 
 // Graph 0 is prefill_4, without a cache before it; 1 is kv.
 INSTANTIATE_TEST_SUITE_P(Schemes, HtpDecoder,

@@ -42,6 +42,16 @@ Result<GraphOptions> OptionsOf(const ir::Graph& graph,
   return made;
 }
 
+Status AddNodes(const ir::Module& module, const ir::Graph& graph,
+                const LowerOptions& options, QnnGraph& qnn) {
+  const AttentionForm form =
+      options.attention.value_or(FasterForm(graph, qnn.session().soc().htp));
+  if (form == AttentionForm::kGrouped)
+    return GraphLowering(module, graph, options, qnn).Run();
+  const ir::Graph split = SplitHeads(module, graph);
+  return GraphLowering(module, split, options, qnn).Run();
+}
+
 Status CompileGraph(const ir::Module& module, const ir::Graph& graph,
                     const LowerOptions& options,
                     const std::shared_ptr<QnnContext>& context) {
@@ -49,7 +59,7 @@ Status CompileGraph(const ir::Module& module, const ir::Graph& graph,
                       OptionsOf(graph, options, context->session().soc()));
   HX_ASSIGN_OR_RETURN(const auto qnn,
                       QnnGraph::Create(context, graph.name, settings));
-  HX_RETURN_IF_ERROR(GraphLowering(module, graph, *qnn).Run());
+  HX_RETURN_IF_ERROR(AddNodes(module, graph, options, *qnn));
   Status status = qnn->Finalize();
   if (status.ok()) return status;
   return std::move(status).error().With(fmt::format("graph {}", graph.name));

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "artifact/manifest.h"
 #include "artifact/segment_sink.h"
+#include "backend/htp/lower_heads.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "ir/graph.h"
@@ -28,6 +30,12 @@ struct LowerOptions {
   // "<folder>/<graph>.json" (estimate.h); empty = nowhere. The binary keeps the
   // keys: not for what is shipped. kUnsupported for SoCs without a cost model.
   std::string trace_dir = {};
+  // How attention is computed; unset = FasterForm of each
+  // graph.
+  std::optional<AttentionForm> attention = {};
+  // Ops of the library that are not to be used, as if it were an older version:
+  // "RotaryEmbedding".
+  std::vector<std::string> absent_ops = {};
 };
 
 // `module` is verified, of pipeline "htp", with encodings of a static scheme or

@@ -82,4 +82,13 @@ std::optional<TensorEncoding> TensorEncodingOf(const Encoding& encoding) {
                         .zero_points = encoding.zero_points};
 }
 
+ir::Encoding EncodingOfSpec(const TensorSpec& spec) {
+  ir::Encoding encoding{.dtype = spec.dtype};
+  if (spec.encoding) {
+    encoding.scales = spec.encoding->scales;
+    encoding.zero_points = spec.encoding->zero_points;
+  }
+  return encoding;
+}
+
 }  // namespace hexllm::htp

@@ -38,5 +38,7 @@ ScalarConstant MakeScalar(DType dtype, double value);
 
 // For an activation: nothing for f16.
 std::optional<TensorEncoding> TensorEncodingOf(const ir::Encoding& encoding);
+// The reverse.
+ir::Encoding EncodingOfSpec(const TensorSpec& spec);
 
 }  // namespace hexllm::htp

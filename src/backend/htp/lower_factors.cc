@@ -10,9 +10,10 @@ using ir::Node;
 using ir::OpKind;
 using ir::ValueId;
 
-bool WantsFactor(const Node& node) {
-  return node.op == OpKind::kMatMul || node.op == OpKind::kScale ||
-         node.op == OpKind::kSoftcap;
+// Ops that multiply their first input by a constant.
+bool WantsFactor(OpKind op) {
+  return op == OpKind::kMatMul || op == OpKind::kScale ||
+         op == OpKind::kSoftcap;
 }
 
 // What `node`, one of these, would have its first input multiplied by.
@@ -27,71 +28,67 @@ double WantedFactor(const Node& node) {
   }
 }
 
+// Ops whose output may have any factor.
+bool TakesFactor(OpKind op) {
+  return op == OpKind::kLinear || op == OpKind::kRmsNorm ||
+         op == OpKind::kMatMul;
+}
+
+// Ops whose output has the factor of their input.
+bool HandsOn(OpKind op) {
+  return op == OpKind::kReshape || op == OpKind::kTranspose ||
+         op == OpKind::kRope || op == OpKind::kConvert ||
+         op == OpKind::kSliceRows;
+}
+
 bool IsHalf(const ir::Value& value) {
   return value.encoding && value.encoding->dtype == DType::kF16;
 }
 
+size_t IndexOf(ValueId id) { return static_cast<size_t>(id.index); }
+
 }  // namespace
 
 Factors::Factors(const ir::Graph& graph)
-    : graph_(graph),
-      uses_(graph.values.size()),
-      factors_(graph.values.size(), 1.0) {
+    : graph_(graph), factors_(graph.values.size(), 1.0) {
+  const std::vector<Wish> wishes = CollectWishes(graph);
   for (const Node& node : graph.nodes) {
-    for (const ValueId id : node.inputs) ++uses_[static_cast<size_t>(id.index)];
+    double& factor = factors_[IndexOf(node.output)];
+    if (TakesFactor(node.op)) factor = wishes[IndexOf(node.output)].factor;
+    if (HandsOn(node.op)) factor = Of(node.inputs[0]);
   }
+}
+
+// Readers before what they read. Two that want different factors get 1.
+std::vector<Factors::Wish> Factors::CollectWishes(
+    const ir::Graph& graph) const {
+  std::vector<Wish> wishes(graph.values.size());
+  const auto ask = [&](ValueId id, double factor) {
+    Wish& wish = wishes[IndexOf(id)];
+    if (wish.asked && wish.factor != factor) factor = 1;
+    wish = {.asked = true, .factor = factor};
+  };
   // Codes are the same with and without a factor, halves are not.
   for (const ir::GraphIo& io : graph.outputs) {
-    if (IsHalf(graph[io.value])) ++uses_[static_cast<size_t>(io.value.index)];
+    if (IsHalf(graph[io.value])) ask(io.value, 1);
   }
-  // Readers before what they read.
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    if (!WantsFactor(*node)) continue;
-    const double wanted = Remaining(*node);
-    if (wanted != 1 && wanted > 0 && CanTake(node->inputs[0])) {
-      Give(node->inputs[0], wanted);
+    const double of_output = wishes[IndexOf(node->output)].factor;
+    double first = HandsOn(node->op) ? of_output : 1;
+    if (WantsFactor(node->op)) {
+      first = WantedFactor(*node);
+      if (node->op == OpKind::kMatMul) first *= of_output;
     }
+    ask(node->inputs[0], first > 0 ? first : 1);
+    for (size_t i = 1; i < node->inputs.size(); ++i) ask(node->inputs[i], 1);
   }
+  return wishes;
 }
 
 double Factors::Remaining(const Node& node) const {
-  HX_CHECK(WantsFactor(node));
+  HX_CHECK(WantsFactor(node.op));
   const double of_output = node.op == OpKind::kMatMul ? Of(node.output) : 1;
   return WantedFactor(node) * of_output / Of(node.inputs[0]);
-}
-
-bool Factors::CanTake(ValueId id) const {
-  const ir::Value& value = graph_[id];
-  if (uses_[static_cast<size_t>(id.index)] != 1 || !value.producer.valid()) {
-    return false;
-  }
-  const Node& node = graph_[value.producer];
-  switch (node.op) {
-    case OpKind::kLinear:
-    case OpKind::kRmsNorm:
-    case OpKind::kMatMul:
-      return true;
-    case OpKind::kReshape:
-    case OpKind::kTranspose:
-    case OpKind::kRope:
-    case OpKind::kConvert:
-      return CanTake(node.inputs[0]);
-    default:
-      return false;
-  }
-}
-
-void Factors::Give(ValueId id, double factor) {
-  factors_[static_cast<size_t>(id.index)] = factor;
-  const Node& node = graph_[graph_[id].producer];
-  switch (node.op) {
-    case OpKind::kLinear:
-    case OpKind::kRmsNorm:
-    case OpKind::kMatMul:
-      return;
-    default:
-      Give(node.inputs[0], factor);
-  }
 }
 
 }  // namespace hexllm::htp

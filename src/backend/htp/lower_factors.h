@@ -10,14 +10,16 @@
 
 namespace hexllm::htp {
 
-// What the values of a graph are multiplied by in its QNN graph.
+// What the values of a graph are multiplied by in its QNN graph. A value has a
+// factor when all that read it want the same one.
 class Factors {
  public:
   explicit Factors(const ir::Graph& graph);
 
   // 1 for most. A node's op sees to it that its output has its factor:
   //   linear, rms_norm                 from their constants
-  //   reshape, transpose, rope, convert from their input, which has the same
+  //   reshape, transpose, rope, convert, slice_rows
+  //                                    from their input, which has the same
   //   matmul                           from a, which has its scale besides
   double Of(ir::ValueId id) const {
     return factors_[static_cast<size_t>(id.index)];
@@ -27,11 +29,15 @@ class Factors {
   double Remaining(const ir::Node& node) const;
 
  private:
-  bool CanTake(ir::ValueId id) const;
-  void Give(ir::ValueId id, double factor);
+  // What the readers of a value want it multiplied by. Those who do not care
+  // want 1.
+  struct Wish {
+    bool asked = false;
+    double factor = 1;
+  };
+  std::vector<Wish> CollectWishes(const ir::Graph& graph) const;
 
   const ir::Graph& graph_;
-  std::vector<int> uses_;
   std::vector<double> factors_;
 };
 

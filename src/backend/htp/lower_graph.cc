@@ -76,15 +76,6 @@ ArrayParam<uint32_t> RelativePerm(const Shape& from, const Shape& to) {
   return perm;
 }
 
-ir::Encoding EncodingOfSpec(const TensorSpec& spec) {
-  ir::Encoding encoding{.dtype = spec.dtype};
-  if (spec.encoding) {
-    encoding.scales = spec.encoding->scales;
-    encoding.zero_points = spec.encoding->zero_points;
-  }
-  return encoding;
-}
-
 }  // namespace
 
 Shape Rank4(const Shape& shape) {
@@ -95,13 +86,20 @@ Shape Rank4(const Shape& shape) {
 }
 
 GraphLowering::GraphLowering(const ir::Module& module, const ir::Graph& graph,
-                             QnnGraph& qnn)
+                             const LowerOptions& options, QnnGraph& qnn)
     : module_(module),
       graph_(graph),
+      options_(options),
       qnn_(qnn),
       factors_(graph),
       views_(graph.values.size()),
-      written_(graph.outputs.size()) {}
+      readers_(graph.values.size()),
+      written_(graph.outputs.size()) {
+  for (const ir::Node& node : graph.nodes) {
+    for (const ir::ValueId id : node.inputs)
+      readers_[static_cast<size_t>(id.index)].push_back(&node);
+  }
+}
 
 Status GraphLowering::Run() {
   HX_RETURN_IF_ERROR(CheckValueEncodings(graph_));
@@ -178,6 +176,20 @@ Result<const ir::Constant*> GraphLowering::ConstantOf(const ir::Node& node,
   return Unsupported(node, fmt::format("input {} is not a constant", i));
 }
 
+bool GraphLowering::HasOp(std::string_view op) const {
+  const auto& absent = options_.absent_ops;
+  return session().HasOp(op) &&
+         std::find(absent.begin(), absent.end(), op) == absent.end();
+}
+
+const ir::Node* GraphLowering::OnlyReader(ir::ValueId id) const {
+  const auto& readers = readers_[static_cast<size_t>(id.index)];
+  const auto is_value = [id](const ir::GraphIo& io) { return io.value == id; };
+  const bool shown =
+      std::any_of(graph_.outputs.begin(), graph_.outputs.end(), is_value);
+  return readers.size() == 1 && !shown ? readers[0] : nullptr;
+}
+
 ir::Encoding GraphLowering::EncodingOf(ir::ValueId id) const {
   const ir::Value& value = graph_[id];
   HX_CHECK(value.encoding.has_value());
@@ -225,7 +237,7 @@ Result<TensorId> GraphLowering::Input(const ir::Node& node, size_t i,
 Layout GraphLowering::AnyLayout(const ir::Node& node, size_t i) const {
   const Layout ordered = OrderedLayout(node, i);
   const auto& views = ViewsOf(node.inputs[i]);
-  if (views.empty() || HasView(node.inputs[i], ordered)) return ordered;
+  if (views.empty() || HasLayout(node.inputs[i], ordered)) return ordered;
   return {.perm = views.front().perm, .dims = DimsOf(views.front().tensor)};
 }
 
@@ -302,7 +314,7 @@ std::string GraphLowering::FreshName(std::string_view base) {
   return fmt::format("{}:{}", base, names_++);
 }
 
-bool GraphLowering::HasView(ir::ValueId id, const Layout& ordered) const {
+bool GraphLowering::HasLayout(ir::ValueId id, const Layout& ordered) const {
   const auto& views = ViewsOf(id);
   return std::any_of(views.begin(), views.end(), [&](const View& view) {
     return DimsOf(view.tensor) == ordered.dims &&

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/htp/lower.h"
 #include "backend/htp/lower_encodings.h"
 #include "backend/htp/lower_factors.h"
 #include "backend/htp/lower_weights.h"
@@ -54,7 +55,7 @@ class GraphLowering {
  public:
   // All must outlive the object. `graph` is verified, one of `module`.
   GraphLowering(const ir::Module& module, const ir::Graph& graph,
-                QnnGraph& qnn);
+                const LowerOptions& options, QnnGraph& qnn);
 
   // Adds all tensors and nodes. kUnsupported names graph, node and reason.
   Status Run();
@@ -64,6 +65,11 @@ class GraphLowering {
   const ir::Graph& graph() const { return graph_; }
   const Shape& shape(ir::ValueId id) const { return graph_.type(id).shape; }
   const QnnSession& session() const { return qnn_.session(); }
+  // True when the library has the op.
+  bool HasOp(std::string_view op) const;
+  // The node that alone reads `id`, once; null when there is none, or when the
+  // value is an output too.
+  const ir::Node* OnlyReader(ir::ValueId id) const;
   // The constant that input `i` of `node` is. kUnsupported when it is none.
   Result<const ir::Constant*> ConstantOf(const ir::Node& node, size_t i) const;
   // What its numbers are multiplied by in this graph (lower_factors.h).
@@ -85,6 +91,9 @@ class GraphLowering {
   // kUnsupported when input `i` and the output have different encodings.
   Status CheckSameEncoding(const ir::Node& node, size_t i) const;
   const TensorSpec& SpecOf(TensorId id) const { return qnn_.tensor(id); }
+  // True when the value lies in memory in the order of its axes, as a tensor of
+  // layout.dims.
+  bool HasLayout(ir::ValueId id, const Layout& ordered) const;
   // A layout that input `i` has already, its own order of axes first. Any will
   // do for what is computed element by element.
   Layout AnyLayout(const ir::Node& node, size_t i) const;
@@ -135,7 +144,6 @@ class GraphLowering {
   const std::vector<View>& ViewsOf(ir::ValueId id) const {
     return views_[static_cast<size_t>(id.index)];
   }
-  bool HasView(ir::ValueId id, const Layout& ordered) const;
   std::string FreshName(std::string_view base);
   Status AddInputs();
   Status RunNode(const ir::Node& node);
@@ -152,10 +160,12 @@ class GraphLowering {
 
   const ir::Module& module_;
   const ir::Graph& graph_;
+  const LowerOptions& options_;
   QnnGraph& qnn_;
   const Factors factors_;
-  std::vector<std::vector<View>> views_;  // by value
-  std::vector<bool> written_;             // by graph output
+  std::vector<std::vector<View>> views_;               // by value
+  std::vector<std::vector<const ir::Node*>> readers_;  // by value
+  std::vector<bool> written_;                          // by graph output
   std::map<std::pair<uint32_t, DType>, TensorId> converted_;
   std::map<std::pair<uint32_t, int64_t>, TensorId> repeated_;
   uint32_t names_ = 0;

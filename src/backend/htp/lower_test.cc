@@ -191,6 +191,21 @@ TEST(Factors, StayWhereAnotherReadsTheValue) {
   EXPECT_EQ(attention.Remaining(), 0.5);
 }
 
+// Heads: slices of one projection.
+TEST(Factors, OfAllReadersGoBackWhenTheyAreEqual) {
+  for (const double other : {0.5, 0.25}) {
+    Attention attention;
+    const ir::ValueId head = attention.b.Node(
+        OpKind::kSliceRows, {attention.query},
+        {{AttrName::kBegin, int64_t{1}}, {AttrName::kCount, int64_t{1}}});
+    attention.b.Node(OpKind::kMatMul, {head, attention.b.Input({1, 4, 8})},
+                     {{AttrName::kScale, other}});
+    const Factors factors(attention.b.graph());
+    EXPECT_EQ(factors.Of(attention.projected), other == 0.5 ? 0.5 : 1);
+    EXPECT_EQ(factors.Of(head), other == 0.5 ? 0.5 : 1);
+  }
+}
+
 TEST(Factors, StayWhereAnOutputWouldShowThem) {
   Attention attention;
   attention.b.Output(attention.projected);

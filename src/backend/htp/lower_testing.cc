@@ -14,11 +14,13 @@ Result<std::shared_ptr<testing::TestArtifact>> LowerForHtp(
   NullProgress progress;
   artifact::Manifest& manifest = artifact->manifest_for_edit();
   manifest.vocab_size = target.vocab;
-  HX_ASSIGN_OR_RETURN(
-      manifest.graphs,
-      Lower(module,
-            {.soc = target.soc, .lib_dir = target.lib_dir, .simulator = true},
-            *artifact, progress));
+  HX_ASSIGN_OR_RETURN(manifest.graphs, Lower(module,
+                                             {.soc = target.soc,
+                                              .lib_dir = target.lib_dir,
+                                              .simulator = true,
+                                              .attention = target.attention,
+                                              .absent_ops = target.absent_ops},
+                                             *artifact, progress));
   for (artifact::SegmentInfo& segment : manifest.segments)
     segment.checksum.reset();  // as of any artifact in memory
   return artifact;

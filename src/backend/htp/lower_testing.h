@@ -2,6 +2,7 @@
 // tests of htp/.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct HtpTarget {
   std::string lib_dir;
   std::string soc = "SM8750";
   uint32_t vocab = 0;
+  std::optional<AttentionForm> attention = {};  // as in LowerOptions
+  std::vector<std::string> absent_ops = {};
 };
 Result<std::shared_ptr<testing::TestArtifact>> LowerForHtp(
     const ir::Module& module, const HtpTarget& target);
