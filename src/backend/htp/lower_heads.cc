@@ -106,6 +106,7 @@ void HeadSplitter::Add(const Node& node) {
       return AddMatMul(node);
     case OpKind::kRope:
     case OpKind::kRmsNorm:
+    case OpKind::kLayerNorm:
     case OpKind::kConvert:
     case OpKind::kScale:
     case OpKind::kSoftcap:
