@@ -127,6 +127,10 @@ Result<std::optional<TokenizerData>> GgufTokenizerData(
   for (const int64_t type : wide_types.value_or(std::vector<int64_t>()))
     types.push_back(type >= 0 && type <= INT32_MAX ? static_cast<int32_t>(type)
                                                    : -1);
+  HX_ASSIGN_OR_RETURN(const auto scores,
+                      metadata.FindFloatArray("tokenizer.ggml.scores"));
+  const std::vector<float> score_list = scores.value_or(std::vector<float>());
+  gguf.scores = score_list;
   if (gguf.model == "gpt2" && !merges) {
     return metadata.GetStringArray("tokenizer.ggml.merges").status().error();
   }

@@ -208,22 +208,25 @@ Result<TokenizerData> ParseTokenizerFile(ByteSpan file);
 // The tokenizer keys of a GGUF file (tokenizer.ggml.*), borrowed from the
 // caller.
 struct GgufTokenizer {
-  std::string_view model;  // model: "gpt2"
+  std::string_view model;  // model: "gpt2" (byte-level BPE) or "llama"
+                           // (SentencePiece)
   std::string_view pre;    // pre: "smollm", "llama-bpe", ...; "" = "default"
   std::span<const std::string_view> tokens;  // tokens
   std::span<const int32_t>
       token_types;  // token_type, as many as tokens; empty = all normal
-  std::span<const std::string_view> merges;  // merges: "left right"
+  std::span<const std::string_view> merges;  // merges: "left right" ("gpt2")
+  std::span<const float> scores;             // scores ("llama")
   std::optional<int64_t> bos_id;             // bos_token_id
   std::optional<int64_t> eos_id;             // eos_token_id
   std::optional<int64_t> unk_id;             // unknown_token_id
-  std::optional<bool>
-      add_bos;  // add_bos_token; absent: what the pre-tokenizer's family does
+  std::optional<bool> add_bos;               // add_bos_token; absent: what the
+                                // pre-tokenizer's family does, yes for "llama"
   std::optional<bool> add_eos;           // add_eos_token; absent: no
-  std::optional<bool> add_space_prefix;  // add_space_prefix; absent: no
+  std::optional<bool> add_space_prefix;  // add_space_prefix; absent: no, yes
+                                         // for "llama"
 };
 
-// Builds a byte-level BPE from GGUF metadata. kBadInput for inconsistent keys;
+// Builds a tokenizer from GGUF metadata. kBadInput for inconsistent keys;
 // kUnsupported naming another `model` or a `pre` that is not in the table
 // (text/gguf_pre_tokenizers.h).
 Result<TokenizerData> TokenizerDataFromGguf(const GgufTokenizer& gguf);

@@ -4,6 +4,7 @@
 #include "text/bpe_merges.h"
 #include "text/gguf_pre_tokenizers.h"
 #include "text/tokenizer_data.h"
+#include "text/tokenizer_gguf_spm.h"
 
 namespace hexllm {
 namespace {
@@ -118,15 +119,23 @@ void AppendSteps(const GgufTokenizer& gguf, const GgufPatterns& family,
   data.decoder.emplace_back().kind = DecoderKind::kByteMap;
 }
 
-}  // namespace
-
-Result<TokenizerData> TokenizerDataFromGguf(const GgufTokenizer& gguf) {
-  if (gguf.model != "gpt2") {
-    return Error{
-        ErrorCode::kUnsupported,
-        fmt::format("tokenizer.ggml.model {} is not supported: expected 'gpt2'",
-                    Quoted(gguf.model))};
+// What is put before and after each text.
+Status AddSurroundings(const GgufTokenizer& gguf, bool family_adds_bos,
+                       TokenizerData& data) {
+  if (gguf.add_bos.value_or(family_adds_bos)) {
+    HX_ASSIGN_OR_RETURN(const int32_t bos,
+                        RequireId(gguf.bos_id, "bos_token_id", gguf));
+    data.prefix_ids.push_back(bos);
   }
+  if (gguf.add_eos.value_or(false)) {
+    HX_ASSIGN_OR_RETURN(const int32_t eos,
+                        RequireId(gguf.eos_id, "eos_token_id", gguf));
+    data.suffix_ids.push_back(eos);
+  }
+  return OkStatus();
+}
+
+Result<TokenizerData> ByteLevelFromGguf(const GgufTokenizer& gguf) {
   const GgufPreTokenizer* row = FindGgufPreTokenizer(gguf.pre);
   if (row == nullptr) {
     return Error{ErrorCode::kUnsupported,
@@ -139,16 +148,22 @@ Result<TokenizerData> TokenizerDataFromGguf(const GgufTokenizer& gguf) {
   HX_RETURN_IF_ERROR(ReadMerges(gguf, data));
   data.ignore_merges = row->ignore_merges;
   AppendSteps(gguf, *row->patterns, data);
-  if (gguf.add_bos.value_or(row->add_bos)) {
-    HX_ASSIGN_OR_RETURN(const int32_t bos,
-                        RequireId(gguf.bos_id, "bos_token_id", gguf));
-    data.prefix_ids.push_back(bos);
+  HX_RETURN_IF_ERROR(AddSurroundings(gguf, row->add_bos, data));
+  return data;
+}
+
+}  // namespace
+
+Result<TokenizerData> TokenizerDataFromGguf(const GgufTokenizer& gguf) {
+  if (gguf.model == "gpt2") return ByteLevelFromGguf(gguf);
+  if (gguf.model != "llama") {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("tokenizer.ggml.model {} is not supported: "
+                             "expected 'gpt2' or 'llama'",
+                             Quoted(gguf.model))};
   }
-  if (gguf.add_eos.value_or(false)) {
-    HX_ASSIGN_OR_RETURN(const int32_t eos,
-                        RequireId(gguf.eos_id, "eos_token_id", gguf));
-    data.suffix_ids.push_back(eos);
-  }
+  HX_ASSIGN_OR_RETURN(TokenizerData data, SentencePieceFromGguf(gguf));
+  HX_RETURN_IF_ERROR(AddSurroundings(gguf, /*family_adds_bos=*/true, data));
   return data;
 }
 

@@ -137,8 +137,8 @@ TEST(TokenizerGguf, NamesWhatIsWrong) {
     change(view);
     return MessageOf(TokenizerDataFromGguf(view));
   };
-  EXPECT_THAT(error([](GgufTokenizer& v) { v.model = "llama"; }),
-              HasSubstr("tokenizer.ggml.model 'llama' is not supported"));
+  EXPECT_THAT(error([](GgufTokenizer& v) { v.model = "bert"; }),
+              HasSubstr("tokenizer.ggml.model 'bert' is not supported"));
   EXPECT_THAT(error([](GgufTokenizer& v) { v.pre = "nosuch"; }),
               HasSubstr("tokenizer.ggml.pre 'nosuch' is not supported"));
   EXPECT_THAT(error([](GgufTokenizer& v) { v.tokens = {}; }),
