@@ -60,7 +60,7 @@ TEST(MetaConfig, ReadsParamsAndDefaults) {
   EXPECT_EQ(config.rope.scaling, RopeScaling::kDefault);
   EXPECT_EQ(config.max_positions, 8192);
   EXPECT_EQ(config.head, Head::kUntied);
-  EXPECT_EQ(source->rope_layout, RopeLayout::kInterleaved);
+  EXPECT_EQ(source->naming.rope_layout, RopeLayout::kInterleaved);
   EXPECT_EQ(source->spec->name, "llama");
 }
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 #include "base/dequantize.h"
+#include "base/half.h"
 
 namespace hexllm::models {
 namespace {
@@ -79,6 +81,36 @@ void ReorderElements(ir::Constant& constant,
   constant.owned = std::make_shared<const std::string>(AsText(bytes));
   constant.bytes = AsBytes(*constant.owned);
   constant.type.dtype = DType::kF32;
+}
+
+bool IsWeightType(DType dtype) {
+  return IsFloatLike(dtype) || dtype == DType::kI8;
+}
+
+// f64 and int8, which no kernel reads, become f32 and (without loss) f16. Few
+// checkpoints have them, so these are copied as a whole.
+void ConvertRareType(ir::Constant& constant) {
+  const ByteSpan bytes = constant.bytes;
+  std::string made;
+  if (constant.type.dtype == DType::kF64) {
+    made.resize(bytes.size() / 2);
+    std::vector<float> values(bytes.size() / sizeof(double));
+    DequantizeRow(DType::kF64, bytes, values);
+    std::memcpy(made.data(), values.data(), made.size());
+    constant.type.dtype = DType::kF32;
+  } else if (constant.type.dtype == DType::kI8) {
+    for (const std::byte byte : bytes) {
+      const uint16_t half =
+          F32ToF16(static_cast<float>(static_cast<int8_t>(byte)));
+      made.append(
+          {static_cast<char>(half & 0xFF), static_cast<char>(half >> 8)});
+    }
+    constant.type.dtype = DType::kF16;
+  } else {
+    return;
+  }
+  constant.owned = std::make_shared<const std::string>(std::move(made));
+  constant.bytes = AsBytes(*constant.owned);
 }
 
 // Leaves the rows (elements of a vector) from `first` on, as many as the
@@ -162,7 +194,7 @@ Result<const TensorView*> WeightBinder::FindTensor(const WeightRequest& request,
   };
   if (tensor == nullptr) return fail("no such tensor");
   if (tensor->shape != shape) return fail(ShapeToString(tensor->shape));
-  if (!IsFloatLike(tensor->dtype))
+  if (!IsWeightType(tensor->dtype))
     return fail(fmt::format("integer type {}", DTypeName(tensor->dtype)));
   // Parts of a vector need not be whole blocks.
   if (shape.size() == 1 && IsBlockType(tensor->dtype))
@@ -205,6 +237,7 @@ Result<ir::ConstantId> WeightBinder::Bind(const WeightRequest& request) {
                         .bytes = tensor->data,
                         .owned = nullptr,
                         .rows = {}};
+  ConvertRareType(constant);
   std::vector<int64_t> order = RowOrder(request, place);
   if (order.empty()) {
     TakeRows(constant, place.first_row);
