@@ -135,9 +135,8 @@ Result<std::optional<OutputFile>> OptionalOutput(
 namespace {
 
 // How a checkpoint is read, and how it is compiled.
-constexpr const char* kReadFlags[] = {"--config", "--params",
-                                      "--tokenizer-model", "--set",
-                                      "--decoder-model"};
+constexpr const char* kReadFlags[] = {
+    "--config", "--params", "--tokenizer-model", "--set", "--decoder-model"};
 constexpr const char* kCompileFlags[] = {
     "--model-mode",      "--prefill-ar-len",
     "--max-context-len", "--recipe",
