@@ -24,10 +24,13 @@ struct Variant {
   int kv_bits;
   double least_db;  // signal to noise of an output
   Form form = Form::kUsual;
+  std::string_view soc = "SM8750";
 };
 
 HtpTarget TargetFor(const Variant& variant, const ir::Graph& graph) {
-  HtpTarget target{.lib_dir = *FindQnnFolder(), .vocab = kVocab};
+  HtpTarget target{.lib_dir = *FindQnnFolder(),
+                   .soc = std::string(variant.soc),
+                   .vocab = kVocab};
   if (variant.form == Form::kUsual) return target;
   target.attention = FasterForm(graph, 79) == AttentionForm::kGrouped
                          ? AttentionForm::kByHeads
@@ -91,21 +94,31 @@ TEST_P(HtpDecoder, MatchesTheInterpreter) {
 std::string NameOf(
     const ::testing::TestParamInfo<std::tuple<Variant, size_t>>& info) {
   const Variant& variant = std::get<0>(info.param);
-  return "s" + std::string(variant.scheme) + "_cache" +
-         std::to_string(variant.kv_bits) +
+  return std::string(variant.soc) + "_" + std::string(variant.scheme) +
+         "_cache" + std::to_string(variant.kv_bits) +
          (variant.form == Form::kOther ? "_other" : "") +
          (std::get<1>(info.param) == 0 ? "_prefill" : "_kv");
 }
 
 // A cache of 8 bits has 8 numbers per token here: two of them a step away are
 // 38 dB.
-constexpr Variant kVariants[] = {{"16a8w", 8, 40},
-                                 {"16a8w", 16, 50},
-                                 {"16a8w", 16, 50, Form::kOther},
+constexpr Variant kVariants[] = {{"16a8w", 8, 65},
+                                 {"16a8w", 16, 55},
+                                 {"16a8w", 16, 55, Form::kOther},
                                  {"16a4w", 8, 36},
                                  {"8a8w", 8, 20},
                                  {"fp16", 16, 50},
-                                 {"fp16", 16, 50, Form::kOther}};
+                                 {"fp16", 16, 50, Form::kOther},
+                                 {"16a8w", 8, 65, Form::kUsual, "SM8850"},
+                                 {"16a4w", 8, 36, Form::kUsual, "SM8850"},
+                                 {"16a8w", 8, 65, Form::kUsual, "SM8650"},
+                                 {"16a8w", 16, 55, Form::kUsual, "SM8650"},
+                                 {"16a4w", 8, 36, Form::kUsual, "SM8650"},
+                                 {"16a8w", 8, 65, Form::kUsual, "SM8550"},
+                                 {"16a4w", 8, 36, Form::kUsual, "SM8550"},
+                                 {"16a8w", 8, 45, Form::kUsual, "SM8450"},
+                                 {"16a4w", 8, 36, Form::kUsual, "SM8450"},
+                                 {"16a8w", 8, 45, Form::kUsual, "SM8350"}};
 
 // Graph 0 is prefill_4, without a cache before it; 1 is kv.
 INSTANTIATE_TEST_SUITE_P(Schemes, HtpDecoder,

@@ -34,7 +34,8 @@ WeightSharing SharingOf(const ir::Module& module, const LowerOptions& options,
 
 Result<GraphOptions> OptionsOf(const ir::Graph& graph,
                                const LowerOptions& options, const Soc& soc) {
-  GraphOptions made{.optimization = options.optimization};
+  const uint32_t usual = graph.step_tokens > 1 ? 3 : 2;
+  GraphOptions made{.optimization = options.optimization.value_or(usual)};
   if (options.trace_dir.empty()) return made;
   HX_ASSIGN_OR_RETURN(
       made.finalize_keys,

@@ -22,10 +22,11 @@ struct LowerOptions {
   // The graphs of a context each keep weights of their own, so that it loads on
   // x86 too; else they share them where the SoC can.
   bool simulator = false;
-  // The effort of the vendor's compiler, 1 to 3. By the estimates for SmolLM2
-  // 135M on SM8650, 2 decodes 8% faster than 1 and compiles in 9 s instead of
-  // 6; 3 is no faster.
-  uint32_t optimization = 2;
+  // The effort of the vendor's compiler, 1 to 3; unset = 3 for graphs of
+  // several tokens, 2 for others. By the estimates, prefill is up to 18% faster
+  // with 3 than with 2, decoding slower; 1 decodes 8% slower than 2 and saves a
+  // third of the compilation.
+  std::optional<uint32_t> optimization = {};
   // Where the compiler writes its predicted schedule of each graph, as
   // "<folder>/<graph>.json" (estimate.h); empty = nowhere. The binary keeps the
   // keys: not for what is shipped. kUnsupported for SoCs without a cost model.
