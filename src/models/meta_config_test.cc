@@ -56,8 +56,8 @@ TEST(MetaConfig, ReadsParamsAndDefaults) {
   EXPECT_EQ(config.kv_heads, 1);
   EXPECT_EQ(config.ffn, 24);  // int(2 * 4 * 8 / 3) = 21, up to a multiple of 8
   EXPECT_EQ(config.norm_eps, 1e-5);
-  EXPECT_EQ(config.rope.theta, 500000.0);
-  EXPECT_EQ(config.rope.scaling, RopeScaling::kDefault);
+  EXPECT_EQ(config.ropes[0].theta, 500000.0);
+  EXPECT_EQ(config.ropes[0].scaling, RopeScaling::kDefault);
   EXPECT_EQ(config.max_positions, 8192);
   EXPECT_EQ(config.head, Head::kUntied);
   EXPECT_EQ(source->naming.rope_layout, RopeLayout::kInterleaved);
@@ -83,13 +83,13 @@ TEST(MetaConfig, TheScalingFactorComesFromTheModelsNameOrAKey) {
   };
   const auto named = scaled({.decoder_model = "llama3_2-1b_instruct"});
   ASSERT_TRUE(named.ok()) << named.error().message;
-  EXPECT_EQ(named->config.rope.scaling, RopeScaling::kLlama3);
-  EXPECT_EQ(named->config.rope.factor, 32);
-  EXPECT_EQ(named->config.rope.original_positions, 8192);
+  EXPECT_EQ(named->config.ropes[0].scaling, RopeScaling::kLlama3);
+  EXPECT_EQ(named->config.ropes[0].factor, 32);
+  EXPECT_EQ(named->config.ropes[0].original_positions, 8192);
   EXPECT_EQ(named->config.max_positions, 131072);
   const auto keyed = scaled({.overrides = {"rope_scale_factor=8"}});
   ASSERT_TRUE(keyed.ok()) << keyed.error().message;
-  EXPECT_EQ(keyed->config.rope.factor, 8);
+  EXPECT_EQ(keyed->config.ropes[0].factor, 8);
   EXPECT_THAT(
       ErrorOf(scaled({}), ErrorCode::kBadInput),
       AllOf(HasSubstr("rope_scale_factor"), HasSubstr("--decoder-model")));

@@ -1,0 +1,102 @@
+// What is gathered from the files beside weights, for each kind of tokenizer.
+#include "compile/text_assets.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/temp_dir.h"
+
+namespace hexllm {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::TempDir;
+
+std::string DataPath(const std::string& name) {
+  return std::string(HEXLLM_SOURCE_DIR) + "/tests/data/" + name;
+}
+
+// The assets of a model of tests/data with this tokenizer.
+Result<TextAssets> Load(const std::string& model,
+                        const std::string& tokenizer) {
+  models::SourceOptions options;
+  options.decoder_model = "llama3_2-1b_instruct";
+  if (!tokenizer.empty())
+    options.tokenizer_path = DataPath("tokenizers/" + tokenizer);
+  HX_ASSIGN_OR_RETURN(const models::ModelSource source,
+                      models::OpenModel(DataPath("models/" + model), options));
+  return LoadTextAssets(source);
+}
+
+TEST(TextAssets, Llama3GetsItsTemplateAndEndTokensFromTiktoken) {
+  const auto assets = Load("llama3_2_meta", "tiny_tiktoken/tokenizer.model");
+  ASSERT_TRUE(assets.ok()) << assets.error().message;
+  ASSERT_TRUE(assets->chat_template.has_value());
+  EXPECT_THAT(*assets->chat_template, HasSubstr("<|start_header_id|>"));
+  // <|end_of_text|>, <|eom_id|>, <|eot_id|>
+  EXPECT_THAT(assets->generation.end_ids, ElementsAre(345, 352, 353));
+  EXPECT_EQ(assets->generation.bos_id, 344);
+  ASSERT_FALSE(assets->special_tokens.empty());
+  EXPECT_EQ(assets->special_tokens[0].name, "bos_token");
+  EXPECT_EQ(assets->special_tokens[0].text, "<|begin_of_text|>");
+}
+
+TEST(TextAssets, StoriesHaveNoTemplate) {
+  for (const char* file : {"tokenizer.model", "tokenizer.bin"}) {
+    const auto assets =
+        Load("stories110m/stories110M.pt", std::string("tiny_llama2c/") + file);
+    ASSERT_TRUE(assets.ok()) << assets.error().message;
+    EXPECT_FALSE(assets->chat_template.has_value());
+    EXPECT_EQ(assets->generation.bos_id, 1);
+    EXPECT_THAT(assets->generation.end_ids, ::testing::Contains(2));
+  }
+}
+
+TEST(TextAssets, WithoutATokenizerThereAreIdsOnly) {
+  const auto assets = Load("llama3_2_meta", "");
+  ASSERT_TRUE(assets.ok()) << assets.error().message;
+  EXPECT_FALSE(assets->tokenizer.has_value());
+}
+
+TEST(TextAssets, ATokenizerOfAnotherSizeIsRefused) {
+  const auto assets = Load("llama3_2_meta", "tiny_llama2c/tokenizer.model");
+  ASSERT_FALSE(assets.ok());
+  EXPECT_THAT(assets.error().message, HasSubstr("found 512"));
+}
+
+TEST(LoadTokenizer, TakesFoldersAndFiles) {
+  for (const char* name :
+       {"tiny_llama2c", "tiny_llama2c/tokenizer.bin", "tiny_tiktoken",
+        "tiny_bpe_llama3", "tiny_bpe_llama3/tokenizer.json"}) {
+    const auto data =
+        LoadTokenizer(DataPath(std::string("tokenizers/") + name));
+    EXPECT_TRUE(data.ok()) << data.error().message;
+  }
+  const auto gguf = LoadTokenizer(DataPath("gguf/llama/llama-h64-F16.gguf"));
+  EXPECT_TRUE(gguf.ok()) << gguf.error().message;
+  const auto none = LoadTokenizer(DataPath("models/llama3_2_1b"));
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(none.error().message, HasSubstr("tokenizer.model"));
+}
+
+TEST(LoadChatTemplate, GivesABareTokenizerTheTemplateOfItsFamily) {
+  const auto assets = LoadChatTemplate(DataPath("tokenizers/tiny_tiktoken"));
+  ASSERT_TRUE(assets.ok()) << assets.error().message;
+  EXPECT_THAT(*assets->chat_template, HasSubstr("<|eot_id|>"));
+  // A checkpoint that says it has none keeps none.
+  TempDir dir;
+  std::filesystem::copy_file(
+      DataPath("tokenizers/tiny_tiktoken/tokenizer.model"),
+      dir.File("tokenizer.model"));
+  dir.Write("tokenizer_config.json", "{}");
+  const auto none = LoadChatTemplate(dir.path());
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, ErrorCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace hexllm
