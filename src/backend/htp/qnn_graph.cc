@@ -261,7 +261,7 @@ Status QnnGraph::AddNode(const NodeSpec& node) {
         ErrorCode::kUnsupported);
   }
   if (!done.ok()) return std::move(done).error().With(DescribeNode(node));
-  ++node_count_;
+  nodes_.push_back(node);
   return OkStatus();
 }
 
@@ -278,16 +278,22 @@ std::string QnnGraph::DescribeNode(const NodeSpec& node) const {
   return text;
 }
 
+Status QnnGraph::Compile() {
+  const QnnLibrary& library = context_->library();
+  return library.Check("graphFinalize",
+                       library.api().graph_finalize(handle_, nullptr, nullptr),
+                       ErrorCode::kUnsupported);
+}
+
 Status QnnGraph::Finalize() {
   if (finalized_) return Misuse(name_, "finalized already");
-  const QnnLibrary& library = context_->library();
-  Status done = library.Check(
-      "graphFinalize", library.api().graph_finalize(handle_, nullptr, nullptr),
-      ErrorCode::kUnsupported);
+  Status done = Compile();
   if (!done.ok()) {
-    return std::move(done).error().With(fmt::format(
+    Error error = std::move(done).error();
+    error.message += "; " + FindRefused();
+    return std::move(error).With(fmt::format(
         "QNN graph {} of {} nodes does not compile for {} (v{})", Quoted(name_),
-        node_count_, session().soc().name, session().soc().htp));
+        nodes_.size(), session().soc().name, session().soc().htp));
   }
   finalized_ = true;
   return OkStatus();

@@ -92,7 +92,8 @@ class QnnGraph {
   Status AddNode(const NodeSpec& node);
 
   // Compiles the graph. kUnsupported when the compiler gives up, with its first
-  // error lines.
+  // error lines, and the first node that does not compile alone either: what
+  // validation lets through is found here.
   Status Finalize();
 
   // Name, ids, types and encodings of inputs and outputs, in the order in
@@ -108,6 +109,11 @@ class QnnGraph {
   Status Open(const GraphOptions& options);
   Result<TensorId> Register(TensorSpec spec, ByteSpan data);
   Status CheckNode(const NodeSpec& node) const;
+  Status Compile();
+  // "node ...: SM8750 (v79) refuses ...", or that each node compiles alone.
+  // Compiles every kind of node in a context of its own.
+  std::string FindRefused() const;
+  bool CompilesAlone(const NodeSpec& node) const;
   std::string DescribeNode(const NodeSpec& node) const;
 
   std::shared_ptr<QnnContext> context_;
@@ -115,7 +121,7 @@ class QnnGraph {
   abi::Handle handle_ = nullptr;  // freed with the context
   std::vector<std::unique_ptr<TensorRecord>> tensors_;
   std::set<std::string, std::less<>> names_;
-  uint32_t node_count_ = 0;
+  std::vector<NodeSpec> nodes_;
   bool finalized_ = false;
 };
 

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int64_t kRows = 4;
 constexpr int64_t kIn = 64;
@@ -244,6 +245,52 @@ TEST_F(QnnGraphTest, ARefusedNodeIsNamedInFull) {
   EXPECT_THAT(empty.error().message,
               AllOf(HasSubstr("of 0 nodes does not compile for SM8450"),
                     HasSubstr("zero node")));
+}
+
+// x[32,256] -> y[32,512] with weights in blocks.
+NodeSpec FullyConnectedOfBlocks(QnnGraph& graph) {
+  constexpr int64_t kN = 512;
+  constexpr int64_t kK = 256;
+  const auto x =
+      graph.AddTensor(Activation("fc.x", TensorUse::kInput, {32, kK}, kXScale));
+  const auto y = graph.AddTensor(
+      Activation("fc.y", TensorUse::kOutput, {32, kN}, kYScale));
+  const std::vector<std::byte> codes(kN * kK, std::byte{3});
+  const auto w = graph.AddStatic(
+      {.name = "fc.w",
+       .use = TensorUse::kStatic,
+       .dtype = DType::kI8,
+       .shape = {kN, kK},
+       .encoding = TensorEncoding{.bits = 4,
+                                  .axis = 0,
+                                  .scales = std::vector<float>(kN, 0.01F),
+                                  .block_scales =
+                                      std::vector<uint8_t>(kN * kK / 32, 3)}},
+      codes);
+  EXPECT_TRUE(x.ok() && y.ok() && w.ok());
+  return {.name = "layer0.fc",
+          .op = "FullyConnected",
+          .inputs = {*x, *w},
+          .outputs = {*y}};
+}
+
+// Validation lets it through; the compiler gives up and says nothing that a
+// user could make use of.
+TEST_F(QnnGraphTest, ANodeThatDoesNotCompileIsNamed) {
+  auto graph = QnnGraph::Create(MakeContext(), "kv", {});
+  ASSERT_TRUE(graph.ok()) << graph.error().message;
+  AddLinear(**graph, Linear(8, 0));
+  const Status added = (*graph)->AddNode(FullyConnectedOfBlocks(**graph));
+  ASSERT_TRUE(added.ok()) << added.error().message;
+  const Status done = (*graph)->Finalize();
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(done.error().message,
+              AllOf(HasSubstr("of 2 nodes does not compile for SM8750 (v79)"),
+                    HasSubstr("QNN error 1002"),
+                    HasSubstr("node 'layer0.fc': SM8750 (v79) refuses "
+                              "FullyConnected(fc.x u16[32,256], fc.w i8/4")));
+  EXPECT_THAT(done.error().message, Not(HasSubstr("Conv2d")));
 }
 
 TEST_F(QnnGraphTest, RefusesMisuse) {
