@@ -14,6 +14,7 @@ constexpr uint32_t kVocab = 11;
 constexpr int64_t kHeads = 2;
 constexpr int64_t kHeadDim = 4;
 constexpr uint32_t kHalfDim = 2;
+constexpr uint32_t kWidth = 6;
 
 IoSpec Io(Role role, DType dtype, Shape shape) {
   IoSpec io;
@@ -120,6 +121,10 @@ Result<Manifest> AddTestSegments(SegmentSink& sink) {
   HX_ASSIGN_OR_RETURN(manifest.chat_template_segment,
                       sink.Add({"chat_template", SegmentKind::kChatTemplate},
                                AsBytes("{{ messages }}")));
+  const std::vector<std::byte> rows(size_t{kVocab} * kWidth * 2, std::byte{1});
+  manifest.embedding = {.dtype = DType::kBF16, .width = kWidth};
+  HX_ASSIGN_OR_RETURN(manifest.embedding->segment,
+                      sink.Add({"embedding", SegmentKind::kEmbedding}, rows));
   return manifest;
 }
 

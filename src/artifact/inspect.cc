@@ -108,6 +108,10 @@ void PrintGraph(Out out, const Manifest& manifest, const GraphEntry& graph) {
   if (graph.shard > 0) fmt::format_to(out, "    shard {}\n", graph.shard);
   fmt::format_to(out, "    program {}\n",
                  Printable(manifest.segments[graph.program].name));
+  if (graph.simulator_program) {
+    fmt::format_to(out, "    on x86  {}\n",
+                   Printable(manifest.segments[*graph.simulator_program].name));
+  }
   PrintIos(out, "in ", graph.inputs);
   PrintIos(out, "out", graph.outputs);
 }
@@ -126,6 +130,11 @@ void PrintHead(Out out, const Artifact& artifact) {
     fmt::format_to(out, "  kv cache   {} ({} bit), {} layers, {}\n",
                    DTypeName(kv->dtype), KvBits(*kv), kv->layers,
                    HumanBytes(kv->bytes));
+  }
+  if (m.embedding) {
+    fmt::format_to(out, "  embedding  {} [{},{}], looked up by the host\n",
+                   DTypeName(m.embedding->dtype), m.vocab_size,
+                   m.embedding->width);
   }
   fmt::format_to(out, "  tokenizer  {}, chat template {}\n",
                  m.tokenizer_segment ? "yes" : "no",
@@ -192,6 +201,10 @@ Json GraphToJson(const Manifest& manifest, const GraphEntry& graph) {
           {"shard", graph.shard},
           {"backend", graph.backend},
           {"program", manifest.segments[graph.program].name},
+          {"simulator_program",
+           graph.simulator_program
+               ? Json(manifest.segments[*graph.simulator_program].name)
+               : Json(nullptr)},
           {"inputs", std::move(inputs)},
           {"outputs", std::move(outputs)}};
 }
@@ -229,6 +242,13 @@ Json RopeToJson(const Manifest& manifest, const RopeTable& rope) {
   return json;
 }
 
+Json EmbeddingToJson(const Manifest& manifest) {
+  if (!manifest.embedding) return nullptr;
+  return {{"segment", manifest.segments[manifest.embedding->segment].name},
+          {"dtype", DTypeName(manifest.embedding->dtype)},
+          {"width", manifest.embedding->width}};
+}
+
 Json HeadToJson(const Artifact& artifact) {
   const Manifest& m = artifact.manifest();
   Json kv = nullptr;
@@ -249,6 +269,7 @@ Json HeadToJson(const Artifact& artifact) {
           {"layers", m.layers},
           {"context_tokens", m.context_tokens},
           {"kv_cache", std::move(kv)},
+          {"embedding", EmbeddingToJson(m)},
           {"has_tokenizer", m.tokenizer_segment.has_value()},
           {"has_chat_template", m.chat_template_segment.has_value()},
           {"mask_windows", m.mask_windows}};

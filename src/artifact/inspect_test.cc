@@ -22,7 +22,8 @@ TEST(DescribeArtifactTest, SaysWhatIsThere) {
   EXPECT_THAT(text, HasSubstr("k_in[0] .. k_in[1]"));
   EXPECT_THAT(text, HasSubstr("[2,4,7], scale 0.5 zero point 128"));
   EXPECT_THAT(text, HasSubstr("weights/head"));
-  EXPECT_THAT(text, HasSubstr("total 7 segments"));
+  EXPECT_THAT(text, HasSubstr("embedding  bf16 [11,6], looked up by the"));
+  EXPECT_THAT(text, HasSubstr("total 8 segments"));
 }
 
 TEST(DescribeArtifactTest, NamesFromTheFileAreMadePrintable) {
@@ -50,7 +51,11 @@ TEST(ArtifactToJsonTest, HasTheWholeManifest) {
   EXPECT_EQ(json["graphs"][1]["program"], "plan/kv");
   EXPECT_EQ(json["graphs"][1]["inputs"][3]["role"], "mask[0]");
   EXPECT_EQ(json["graphs"][1]["inputs"][3]["visible"], 0xffff);
-  EXPECT_EQ(json["segments"].size(), 7u);
+  EXPECT_TRUE(json["graphs"][1]["simulator_program"].is_null());
+  EXPECT_EQ(json["embedding"]["segment"], "embedding");
+  EXPECT_EQ(json["embedding"]["dtype"], "bf16");
+  EXPECT_EQ(json["embedding"]["width"], 6);
+  EXPECT_EQ(json["segments"].size(), 8u);
   EXPECT_TRUE(json["segments"][0]["xxh3"].is_null());
 }
 

@@ -24,7 +24,7 @@ enum class SegmentKind : uint8_t {
   kTokenizer,     // text/tokenizer blob
   kChatTemplate,  // Jinja text, UTF-8
   kText,          // recipe, versions, ...: UTF-8 for people and tools
-  kEmbedding,     // host embedding table
+  kEmbedding,     // rows that the host looks tokens up in
 };
 
 // A 4 KiB-aligned part of the file.
@@ -70,6 +70,9 @@ struct GraphEntry {
                          // the same kind and T
   std::string backend;   // "cpu", "htp"
   uint32_t program = 0;  // segment: the plan or context binary
+  // "htp" only: segment with a context binary that x86 can load, where that of
+  // `program` cannot be.
+  std::optional<uint32_t> simulator_program = {};
   std::vector<IoSpec> inputs;
   std::vector<IoSpec> outputs;
 };
@@ -91,6 +94,14 @@ struct RopeTable {
   // In place of the others for all positions of a sequence whose first prompt
   // is long.
   std::optional<LongRope> long_prompts = {};
+};
+
+// The rows that graphs with the input embedding are given: [V,width], as the
+// checkpoint stores them.
+struct EmbeddingTable {
+  uint32_t segment = 0;
+  DType dtype = DType::kF32;  // one that base/dequantize.h reads
+  uint32_t width = 0;         // M
 };
 
 // Defaults of generation, from generation_config and the chat template.
@@ -126,6 +137,8 @@ struct Manifest {
   // < j <= i.
   std::vector<uint32_t> mask_windows;
   std::vector<RopeTable> rope_tables;
+  // Set when a graph has the input embedding.
+  std::optional<EmbeddingTable> embedding = {};
   std::vector<GraphEntry> graphs;
   std::optional<uint32_t> tokenizer_segment;
   std::optional<uint32_t> chat_template_segment;

@@ -74,6 +74,8 @@ Offset<fb::Graph> EncodeGraph(flatbuffers::FlatBufferBuilder& fbb,
   builder.add_program(graph.program);
   builder.add_inputs(inputs);
   builder.add_outputs(outputs);
+  if (graph.simulator_program)
+    builder.add_simulator_program(*graph.simulator_program);
   return builder.Finish();
 }
 
@@ -93,6 +95,14 @@ Offset<fb::RopeTable> EncodeRope(flatbuffers::FlatBufferBuilder& fbb,
   }
   return fb::CreateRopeTable(fbb, rope.cos_segment, rope.sin_segment,
                              rope.positions, rope.half_dim, long_prompts);
+}
+
+Offset<fb::EmbeddingTable> EncodeEmbedding(
+    flatbuffers::FlatBufferBuilder& fbb,
+    const std::optional<EmbeddingTable>& table) {
+  if (!table) return {};
+  return fb::CreateEmbeddingTable(
+      fbb, table->segment, static_cast<uint8_t>(table->dtype), table->width);
 }
 
 Offset<fb::NamedText> EncodeNamedText(flatbuffers::FlatBufferBuilder& fbb,
@@ -166,6 +176,11 @@ Result<E> DecodeEnum(uint8_t number, E last, const char* what) {
   return static_cast<E>(number);
 }
 
+Result<DType> DecodeDType(uint8_t number) {
+  if (number < AllDTypes().size()) return static_cast<DType>(number);
+  return Malformed(fmt::format("unknown element type {}", number));
+}
+
 Result<IoSpec> DecodeIo(const fb::Io& in) {
   IoSpec io;
   const auto kind = RoleKindFromNumber(in.role());
@@ -173,10 +188,7 @@ Result<IoSpec> DecodeIo(const fb::Io& in) {
   io.role.kind = *kind;
   io.role.index = in.index();
   HX_ASSIGN_OR_RETURN(io.role.name, DecodeString(in.name(), "tap name"));
-  if (in.dtype() >= AllDTypes().size()) {
-    return Malformed(fmt::format("unknown element type {}", in.dtype()));
-  }
-  io.dtype = static_cast<DType>(in.dtype());
+  HX_ASSIGN_OR_RETURN(io.dtype, DecodeDType(in.dtype()));
   if (in.shape()->size() > kMaxRank) {
     return Malformed(fmt::format("shape: expected at most {} axes, found {}",
                                  kMaxRank, in.shape()->size()));
@@ -210,6 +222,7 @@ Result<GraphEntry> DecodeGraphBody(const fb::Graph& in, std::string name) {
   graph.shard = in.shard();
   HX_ASSIGN_OR_RETURN(graph.backend, DecodeString(in.backend(), "backend"));
   graph.program = in.program();
+  graph.simulator_program = FromFb(in.simulator_program());
   HX_ASSIGN_OR_RETURN(graph.inputs, DecodeAll<IoSpec>(in.inputs(), DecodeIo));
   HX_ASSIGN_OR_RETURN(graph.outputs, DecodeAll<IoSpec>(in.outputs(), DecodeIo));
   return graph;
@@ -248,6 +261,14 @@ Result<RopeTable> DecodeRope(const fb::RopeTable& in) {
   return rope;
 }
 
+Result<std::optional<EmbeddingTable>> DecodeEmbedding(
+    const fb::EmbeddingTable* in) {
+  if (in == nullptr) return std::optional<EmbeddingTable>();
+  EmbeddingTable table{.segment = in->segment(), .width = in->width()};
+  HX_ASSIGN_OR_RETURN(table.dtype, DecodeDType(in->dtype()));
+  return std::optional(table);
+}
+
 Result<NamedText> DecodeNamedText(const fb::NamedText& in) {
   NamedText named;
   HX_ASSIGN_OR_RETURN(named.name,
@@ -284,6 +305,7 @@ Result<Manifest> DecodeRoot(const fb::Manifest& in) {
   out.mask_windows = DecodeScalars(in.mask_windows());
   HX_ASSIGN_OR_RETURN(out.rope_tables,
                       DecodeAll<RopeTable>(in.rope_tables(), DecodeRope));
+  HX_ASSIGN_OR_RETURN(out.embedding, DecodeEmbedding(in.embedding()));
   HX_ASSIGN_OR_RETURN(out.graphs,
                       DecodeAll<GraphEntry>(in.graphs(), DecodeGraph));
   out.tokenizer_segment = FromFb(in.tokenizer_segment());
@@ -314,13 +336,14 @@ std::string EncodeManifest(const Manifest& manifest) {
       EncodeAll(fbb, manifest.special_tokens, EncodeNamedText);
   const auto generation = EncodeGeneration(fbb, manifest.generation);
   const auto segments = EncodeAll(fbb, manifest.segments, EncodeSegment);
+  const auto embedding = EncodeEmbedding(fbb, manifest.embedding);
   fb::FinishManifestBuffer(
       fbb, fb::CreateManifest(
                fbb, producer, model_name, architecture, stage, recipe,
                manifest.vocab_size, manifest.layers, manifest.context_tokens,
                windows, ropes, graphs, ToFb(manifest.tokenizer_segment),
                ToFb(manifest.chat_template_segment), special_tokens, generation,
-               segments, manifest.weight_bytes));
+               segments, manifest.weight_bytes, embedding));
   return std::string(reinterpret_cast<const char*>(fbb.GetBufferPointer()),
                      fbb.GetSize());
 }

@@ -11,6 +11,7 @@
 #include "artifact/artifact.h"
 #include "artifact/format.h"
 #include "base/bytes.h"
+#include "base/dequantize.h"
 #include "base/quote.h"
 
 namespace hexllm::artifact {
@@ -90,6 +91,25 @@ Status ValidateRopeTable(const Manifest& manifest, size_t index) {
   const LongRope& rows = *table.long_prompts;
   HX_RETURN_IF_ERROR(ValidateRopeSegment(manifest, table, rows.cos_segment));
   return ValidateRopeSegment(manifest, table, rows.sin_segment);
+}
+
+Status ValidateEmbedding(const Manifest& manifest) {
+  if (!manifest.embedding) return OkStatus();
+  const EmbeddingTable& table = *manifest.embedding;
+  HX_RETURN_IF_ERROR(ValidateReference(
+      manifest, table.segment, SegmentKind::kEmbedding, "embedding table"));
+  if (!IsFloatLike(table.dtype)) {
+    return Invalid(fmt::format("embedding table: unexpected element type {}",
+                               DTypeName(table.dtype)));
+  }
+  const Shape shape = {manifest.vocab_size, table.width};
+  const auto bytes = StorageBytes(table.dtype, shape);
+  const SegmentInfo& info = manifest.segments[table.segment];
+  if (bytes && table.width > 0 && info.bytes == *bytes) return OkStatus();
+  return Invalid(fmt::format(
+      "segment {}: expected {} {} of the embedding table, found {} bytes",
+      Quoted(info.name), DTypeName(table.dtype), ShapeToString(shape),
+      info.bytes));
 }
 
 Status ValidateTokenId(const Manifest& manifest, const char* what, int32_t id) {
@@ -237,6 +257,7 @@ Status ValidateManifest(const Manifest& manifest) {
   for (size_t i = 0; i < manifest.rope_tables.size(); ++i) {
     HX_RETURN_IF_ERROR(ValidateRopeTable(manifest, i));
   }
+  HX_RETURN_IF_ERROR(ValidateEmbedding(manifest));
   HX_RETURN_IF_ERROR(ValidateTextSegments(manifest));
   HX_RETURN_IF_ERROR(ValidateSpecialTokens(manifest));
   HX_RETURN_IF_ERROR(ValidateGeneration(manifest));

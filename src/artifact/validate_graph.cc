@@ -18,15 +18,16 @@ namespace {
 constexpr uint64_t kMaxIoBytes = uint64_t{1} << 36;
 
 // Axes of each role, one letter each. T, C, P = C - T, V have the sizes that
-// DEVELOPERS.md gives them; R = rows of the logits, H = half_dim of the RoPE
-// table. Other letters (G, D, M) may be any size. Empty: any shape.
+// manifest.h gives them; R = rows of the logits, H = half_dim of the RoPE
+// table, E = width of the embedding table. Other letters (G, D, M) may be any
+// size. Empty: any shape.
 struct RoleRule {
   RoleKind kind;
   std::string_view axes;
 };
 
 constexpr RoleRule kRules[] = {
-    {RoleKind::kToken, "T"},     {RoleKind::kEmbedding, "TM"},
+    {RoleKind::kToken, "T"},     {RoleKind::kEmbedding, "TE"},
     {RoleKind::kRopeCos, "TH"},  {RoleKind::kRopeSin, "TH"},
     {RoleKind::kMask, "TC"},     {RoleKind::kKIn, "GDP"},
     {RoleKind::kVIn, "GPD"},     {RoleKind::kLogits, "RV"},
@@ -117,12 +118,17 @@ Status GraphValidator::CheckHead() const {
 
 Status GraphValidator::CheckProgram() const {
   if (graph_.backend == "cpu") {
+    if (graph_.simulator_program)
+      return Invalid("it has a simulator program and is for the CPU");
     return ValidateReference(manifest_, graph_.program, SegmentKind::kCpuPlan,
                              "program");
   }
   if (graph_.backend == "htp") {
-    return ValidateReference(manifest_, graph_.program,
-                             SegmentKind::kQnnContext, "program");
+    HX_RETURN_IF_ERROR(ValidateReference(manifest_, graph_.program,
+                                         SegmentKind::kQnnContext, "program"));
+    if (!graph_.simulator_program) return OkStatus();
+    return ValidateReference(manifest_, *graph_.simulator_program,
+                             SegmentKind::kQnnContext, "simulator program");
   }
   return Invalid(fmt::format("backend: expected cpu or htp, found {}",
                              Quoted(graph_.backend)));
@@ -162,6 +168,8 @@ Status GraphValidator::CheckIndex(const Role& role) const {
     count = manifest_.mask_windows.size();
   } else if (IsCache(role.kind)) {
     count = manifest_.layers;
+  } else if (role.kind == RoleKind::kEmbedding && !manifest_.embedding) {
+    return Invalid("the artifact has no embedding table");
   }
   if (role.index < 0 || static_cast<size_t>(role.index) >= count) {
     return Invalid(
@@ -238,6 +246,8 @@ std::optional<int64_t> GraphValidator::AxisSize(char axis,
       return manifest_.vocab_size;
     case 'R':
       return graph_.logits_rows == LogitsRows::kAll ? graph_.step_tokens : 1;
+    case 'E':
+      return manifest_.embedding->width;
     case 'H':
       return manifest_.rope_tables[static_cast<size_t>(role.index)].half_dim;
     default:

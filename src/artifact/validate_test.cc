@@ -39,6 +39,14 @@ void Remove(std::vector<IoSpec>& list, std::string_view role) {
       list, [&](const IoSpec& io) { return RoleToString(io.role) == role; });
 }
 
+// Graph 0 takes embeddings [4,width] in place of tokens.
+void TakeEmbedding(Manifest& manifest, int64_t width) {
+  IoSpec& io = Io(manifest, 0, "token");
+  io.role.kind = RoleKind::kEmbedding;
+  io.dtype = DType::kF16;
+  io.shape = {4, width};
+}
+
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 const Case kCases[] = {
@@ -78,8 +86,8 @@ const Case kCases[] = {
     {"SegmentOverflows",
      [](Manifest& m) { m.segments.back().bytes = ~uint64_t{0}; },
      "exceed 64 bits"},
-    {"TokenizerOutOfRange", [](Manifest& m) { m.tokenizer_segment = 7; },
-     "tokenizer: expected a segment below 7"},
+    {"TokenizerOutOfRange", [](Manifest& m) { m.tokenizer_segment = 8; },
+     "tokenizer: expected a segment below 8"},
     {"TokenizerIsAPlan", [](Manifest& m) { m.tokenizer_segment = 0; },
      "tokenizer: expected a tokenizer segment, found 'plan/prefill_4'"},
     {"NoTokenizer", [](Manifest& m) { m.tokenizer_segment.reset(); }, ""},
@@ -109,6 +117,36 @@ const Case kCases[] = {
        m.rope_tables[0].long_prompts = LongRope{5, 3, 2};
      },
      "RoPE table: expected a rope table segment"},
+    // The embedding table.
+    {"EmbeddingSegmentKind", [](Manifest& m) { m.embedding->segment = 2; },
+     "embedding table: expected a embedding segment"},
+    {"EmbeddingOutOfRange", [](Manifest& m) { m.embedding->segment = 8; },
+     "embedding table: expected a segment below 8"},
+    {"EmbeddingSize", [](Manifest& m) { m.embedding->width = 7; },
+     "segment 'embedding': expected bf16 [11,7]"},
+    {"EmbeddingNoColumns", [](Manifest& m) { m.embedding->width = 0; },
+     "segment 'embedding': expected bf16 [11,0]"},
+    {"EmbeddingOverflows",
+     [](Manifest& m) {
+       m.embedding->width = ~0u;
+       m.embedding->dtype = DType::kF64;
+     },
+     "segment 'embedding'"},
+    {"EmbeddingOfPartBlocks",
+     [](Manifest& m) { m.embedding->dtype = DType::kQ8_0; },
+     "segment 'embedding': expected q8_0 [11,6]"},
+    {"EmbeddingOfCodes", [](Manifest& m) { m.embedding->dtype = DType::kU16; },
+     "unexpected element type u16"},
+    {"NoEmbedding", [](Manifest& m) { m.embedding.reset(); }, ""},
+    {"EmbeddingAsInput", [](Manifest& m) { TakeEmbedding(m, 6); }, ""},
+    {"EmbeddingOfOtherWidth", [](Manifest& m) { TakeEmbedding(m, 5); },
+     "embedding: expected shape [4,6], found [4,5]"},
+    {"EmbeddingWithoutTable",
+     [](Manifest& m) {
+       TakeEmbedding(m, 6);
+       m.embedding.reset();
+     },
+     "embedding: the artifact has no embedding table"},
     // Generation defaults.
     {"EndIdOutOfVocabulary", [](Manifest& m) { m.generation.end_ids = {11}; },
      "end of answer"},
@@ -135,12 +173,22 @@ const Case kCases[] = {
     {"StepBeyondContext", [](Manifest& m) { m.graphs[1].step_tokens = 9; },
      "graph 'kv': expected steps"},
     {"ProgramOutOfRange", [](Manifest& m) { m.graphs[0].program = ~0u; },
-     "graph 'prefill_4': program: expected a segment below 7"},
+     "graph 'prefill_4': program: expected a segment below 8"},
     {"ProgramIsWeights", [](Manifest& m) { m.graphs[0].program = 2; },
      "program: expected a cpu plan segment"},
     {"Backend", [](Manifest& m) { m.graphs[0].backend = "gpu"; }, "backend"},
     {"HtpNeedsAContext", [](Manifest& m) { m.graphs[0].backend = "htp"; },
      "program: expected a qnn context segment"},
+    {"SimulatorProgramOfTheCpu",
+     [](Manifest& m) { m.graphs[0].simulator_program = 0; },
+     "it has a simulator program and is for the CPU"},
+    {"SimulatorProgramIsAPlan",
+     [](Manifest& m) {
+       m.graphs[0].backend = "htp";
+       m.segments[0].kind = SegmentKind::kQnnContext;
+       m.graphs[0].simulator_program = 1;
+     },
+     "simulator program: expected a qnn context segment"},
     {"GraphNameTwice", [](Manifest& m) { m.graphs[1].name = "prefill_4"; },
      "the name is used twice"},
     {"GraphWithoutName", [](Manifest& m) { m.graphs[1].name.clear(); },

@@ -134,6 +134,11 @@ void DecoderRunner::AddFiller(const IoSpec& spec, std::span<std::byte> memory) {
   const auto index = static_cast<size_t>(spec.role.index);
   if (spec.role.kind == RoleKind::kToken) {
     tokens_ = memory;
+  } else if (spec.role.kind == RoleKind::kEmbedding) {
+    // The artifact's reader has matched the two.
+    const artifact::EmbeddingTable& table = manifest.embedding.value();
+    embedding_.emplace(spec, table.dtype,
+                       config_.artifact->Segment(table.segment), memory);
   } else if (spec.role.kind == RoleKind::kMask) {
     masks_.emplace_back(spec, manifest.mask_windows[index], memory);
   } else {
@@ -147,9 +152,13 @@ void DecoderRunner::FillInputs(std::span<const int32_t> ids) {
   const uint32_t past = config_.kv->tokens();
   std::fill_n(positions_.begin(), first_row_, 0U);
   std::iota(positions_.begin() + first_row_, positions_.end(), past);
-  std::memset(tokens_.data(), 0, first_row_ * sizeof(int32_t));
-  std::memcpy(tokens_.data() + first_row_ * sizeof(int32_t), ids.data(),
-              ids.size_bytes());
+  if (embedding_) {
+    embedding_->Fill(ids);
+  } else {
+    std::memset(tokens_.data(), 0, first_row_ * sizeof(int32_t));
+    std::memcpy(tokens_.data() + first_row_ * sizeof(int32_t), ids.data(),
+                ids.size_bytes());
+  }
   for (RopeFiller& rope : ropes_) rope.Fill(positions_);
   for (MaskWriter& mask : masks_)
     mask.Write({.past_tokens = past, .first_row = first_row_});

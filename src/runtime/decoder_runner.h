@@ -1,7 +1,8 @@
-// Runs one graph of the decoder (or its shards in order): fills tokens, RoPE
-// rows and masks, executes, and shows the logits and the new KV columns. Used
-// by the prompt processor and the token generator. It decides nothing: which
-// tokens to run, and which columns to keep, is the caller's business.
+// Runs one graph of the decoder (or its shards in order): fills tokens or their
+// embeddings, RoPE rows and masks, executes, and shows the logits and the new
+// KV columns. Used by the prompt processor and the token generator. It decides
+// nothing: which tokens to run, and which columns to keep, is the caller's
+// business.
 //
 // A step of n < T tokens is padded at the front, so that the last row is always
 // the last token. T = 4, n = 2, 5 tokens in the cache:
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,7 @@
 #include "artifact/artifact.h"
 #include "backend/engine.h"
 #include "base/status.h"
+#include "runtime/embedding.h"
 #include "runtime/kv_manager.h"
 #include "runtime/mask.h"
 #include "runtime/rope.h"
@@ -104,8 +107,9 @@ class DecoderRunner {
   std::vector<std::unique_ptr<ExecutableGraph>> graphs_;
   std::vector<RopeFiller> ropes_;
   std::vector<MaskWriter> masks_;
-  std::span<std::byte> tokens_;  // i32 [T]
-  const Io* logits_ = nullptr;   // [rows,V]
+  std::span<std::byte> tokens_;  // i32 [T]; empty when embeddings go in
+  std::optional<EmbeddingFiller> embedding_;
+  const Io* logits_ = nullptr;  // [rows,V]
   std::vector<const Io*> taps_;
   std::vector<float> tap_values_;  // the largest tap that is not f32
   StepColumns columns_;

@@ -51,7 +51,7 @@ struct Decoder {
 // At one address from the start: the runners bind to the sequence's cache.
 Result<std::unique_ptr<Decoder>> MakeDecoder(const SessionConfig& config) {
   const auto& manifest = config.artifact->manifest();
-  HX_ASSIGN_OR_RETURN(const auto steps, FindStepGraphs(manifest));
+  const std::vector<StepGraph> steps = FindStepGraphs(manifest);
   HX_ASSIGN_OR_RETURN(const StepChoice choice,
                       ChooseSteps(steps, config.options.prompt_step_tokens));
   HX_ASSIGN_OR_RETURN(KvGeometry geometry,

@@ -175,16 +175,15 @@ std::vector<FormCase> Forms() {
   FakeOptions shards = wide;
   shards.shards = 3;
   shards.layers = 5;
+  FakeOptions embedding = shards;
+  embedding.host_embedding = true;
   FakeOptions flat;
   flat.groups = 1;
   flat.k_dim = 1;
   flat.v_dim = 1;
   flat.layers = 1;
-  return {{"wide", wide},
-          {"narrow", narrow},
-          {"windows", windows},
-          {"shards", shards},
-          {"flat", flat}};
+  return {{"wide", wide},     {"narrow", narrow},       {"windows", windows},
+          {"shards", shards}, {"embedding", embedding}, {"flat", flat}};
 }
 
 class SessionForms : public ::testing::TestWithParam<FormCase> {};

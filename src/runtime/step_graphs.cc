@@ -16,12 +16,6 @@ using artifact::GraphEntry;
 using artifact::IoSpec;
 using artifact::Manifest;
 
-bool HasInput(const GraphEntry& graph, RoleKind kind) {
-  return std::any_of(
-      graph.inputs.begin(), graph.inputs.end(),
-      [kind](const IoSpec& spec) { return spec.role.kind == kind; });
-}
-
 // Notes the sizes of a k_out [G,D,T] or v_out [G,T,D].
 void AddCacheOutput(const IoSpec& spec, KvGeometry& geometry) {
   const auto dim = [&spec](size_t axis) {
@@ -66,19 +60,12 @@ std::string ListStepTokens(const std::vector<StepGraph>& steps) {
 
 }  // namespace
 
-Result<std::vector<StepGraph>> FindStepGraphs(const Manifest& manifest) {
+std::vector<StepGraph> FindStepGraphs(const Manifest& manifest) {
   std::map<std::pair<GraphKind, uint32_t>, StepGraph> found;
   for (size_t i = 0; i < manifest.graphs.size(); ++i) {
     const GraphEntry& graph = manifest.graphs[i];
     if (graph.kind != GraphKind::kPrefill && graph.kind != GraphKind::kKv)
       continue;
-    if (HasInput(graph, RoleKind::kEmbedding)) {
-      return Error{ErrorCode::kUnsupported,
-                   fmt::format("graph \"{}\" takes embeddings, which this "
-                               "runtime does not look up; compile with "
-                               "--embedding graph",
-                               graph.name)};
-    }
     StepGraph& step = found[{graph.kind, graph.step_tokens}];
     step.kind = graph.kind;
     step.step_tokens = graph.step_tokens;

@@ -22,10 +22,8 @@ struct StepGraph {
   std::vector<size_t> shards;  // indices into manifest.graphs
 };
 
-// The prefill and kv graphs, by kind and then T. kUnsupported for inputs that
-// this runtime cannot fill.
-Result<std::vector<StepGraph>> FindStepGraphs(
-    const artifact::Manifest& manifest);
+// The prefill and kv graphs, by kind and then T.
+std::vector<StepGraph> FindStepGraphs(const artifact::Manifest& manifest);
 
 // The graphs that a session loads: one for the prompt's blocks and one for what
 // blocks cannot do. They may be the same one.

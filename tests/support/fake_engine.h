@@ -45,6 +45,7 @@ class FakeArtifactBuilder {
     manifest_.mask_windows = options_.windows;
     manifest_.generation = options_.generation;
     AddRopeTable();
+    if (options_.host_embedding) AddEmbedding();
     const uint32_t plan =
         Add({"plan", artifact::SegmentKind::kCpuPlan}, AsBytes("fake plan"));
     for (const FakeStep& step : options_.steps) {
@@ -81,6 +82,17 @@ class FakeArtifactBuilder {
       (which == 0 ? table.cos_segment : table.sin_segment) = segment;
     }
     manifest_.rope_tables = {table};
+  }
+
+  // The embedding of a token is its id.
+  void AddEmbedding() {
+    std::vector<float> rows;
+    for (uint32_t id = 0; id < options_.vocab; ++id)
+      rows.push_back(static_cast<float>(id));
+    const uint32_t segment =
+        Add({"embedding", artifact::SegmentKind::kEmbedding},
+            std::as_bytes(std::span(rows)));
+    manifest_.embedding = {.segment = segment, .width = 1};
   }
 
   artifact::GraphEntry MakeGraph(const FakeStep& step, uint32_t shard,
@@ -139,7 +151,10 @@ class FakeArtifactBuilder {
     const int64_t t = graph.step_tokens;
     const bool last = graph.shard + 1 == options_.shards;
     if (graph.shard == 0) {
-      graph.inputs.push_back(MakeIo({RoleKind::kToken}, DType::kI32, {t}));
+      graph.inputs.push_back(
+          options_.host_embedding
+              ? MakeIo({RoleKind::kEmbedding}, DType::kF32, {t, 1})
+              : MakeIo({RoleKind::kToken}, DType::kI32, {t}));
     } else {
       graph.inputs.push_back(
           MakeIo({RoleKind::kHiddenIn}, DType::kF32, {t, 2}));
@@ -272,9 +287,19 @@ class FakeGraph final : public ExecutableGraph {
                                   kFakeRopeZeroPoint));
       }
     }
-    const auto token = static_cast<int32_t>(Get(*Find(RoleKind::kToken), row));
+    const int32_t token = TokenOf(row);
     HX_CHECK(token >= 0);
     return FakeEmbed(token, codes);
+  }
+
+  int32_t TokenOf(uint32_t row) const {
+    if (const Bound* tokens = Find(RoleKind::kToken))
+      return static_cast<int32_t>(Get(*tokens, row));
+    const Bound& embedding = *Find(RoleKind::kEmbedding);
+    float id = 0;
+    HX_CHECK((row + 1) * sizeof(id) <= embedding.memory.size());
+    std::memcpy(&id, embedding.memory.data() + row * sizeof(id), sizeof(id));
+    return static_cast<int32_t>(id);
   }
 
   Status RunRow(uint32_t row, uint32_t begin, bool nan) {

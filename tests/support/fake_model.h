@@ -39,6 +39,7 @@ struct FakeOptions {
   DType rope_dtype = DType::kF32;    // or an encoded one
   DType logits_dtype = DType::kF32;  // or an encoded one
   uint32_t shards = 1;
+  bool host_embedding = false;  // the first shard takes embedding, not token
   std::vector<FakeStep> steps = {{GraphKind::kPrefill, 7, LogitsRows::kAll},
                                  {GraphKind::kKv, 1, LogitsRows::kAll}};
   artifact::GenerationDefaults generation = {};
