@@ -14,6 +14,7 @@ struct Flags {
   CompileOptions options;
   QuantFlags quant;
   BackendOptions engine;
+  bool simulator = false;
   bool quiet = false;
 };
 
@@ -32,6 +33,13 @@ Status Compile(const Flags& flags) {
   CompileOptions options = flags.options;
   HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, options));
   SetEngine(flags.engine, options);
+  if (flags.simulator && options.target.name != "htp") {
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("--simulator: expected with --target htp, found {}",
+                    options.target.name)};
+  }
+  if (flags.simulator) options.target.use = htp::ContextUse::kBoth;
   HX_RETURN_IF_ERROR(
       CheckOutput(options.quant_attrs_path, flags.model, inputs));
   HX_RETURN_IF_ERROR(
@@ -56,8 +64,9 @@ Body AddCompile(CLI::App& app) {
   app.add_option("--target", options.target.name, "What to compile for")
       ->type_name("cpu|htp");
   AddSocFlag(app, options.target);
-  app.add_flag("--simulator", options.target.simulator,
-               "htp: a context that x86 can load; its graphs share no weights");
+  app.add_flag("--simulator", flags->simulator,
+               "htp: besides contexts that x86 can load, where those for the "
+               "chip are not");
   AddModelModeFlag(app, options.mode);
   app.add_option(
          "--prefill-ar-len", options.prefill_ar_len,
@@ -68,6 +77,7 @@ Body AddCompile(CLI::App& app) {
                  "the model has")
       ->type_name("N");
   AddPrefillLogitsFlag(app, options.prefill_logits);
+  AddGraphFlags(app, options);
   AddRecipeFlags(app, flags->quant);
   AddDataDirFlag(app, flags->quant.calibration.data_dir);
   app.add_option("--quant-attrs", options.quant_attrs_path,

@@ -60,6 +60,20 @@ void AddPrefillLogitsFlag(CLI::App& app, LogitsRows& rows) {
       ->default_str("last");
 }
 
+void AddGraphFlags(CLI::App& app, CompileOptions& options) {
+  using models::EmbeddingPlace;
+  const std::map<std::string, EmbeddingPlace> places = {
+      {"graph", EmbeddingPlace::kGraph}, {"host", EmbeddingPlace::kHost}};
+  app.add_option("--embedding", options.embedding,
+                 "Who looks tokens up; default: graph for the CPU, host for "
+                 "the HTP")
+      ->transform(CLI::Transformer(places).description(""))
+      ->type_name("graph|host");
+  app.add_option("--num-sharding", options.num_sharding,
+                 "Parts that each step is cut into, by layers")
+      ->type_name("N");
+}
+
 namespace {
 
 // True when both paths lead to one existing file.

@@ -25,6 +25,8 @@ void AddSourceFlags(CLI::App& app, models::SourceOptions& source);
 // Flags whose text names a value; bad values are usage errors of the parser.
 void AddModelModeFlag(CLI::App& app, ModelMode& mode);
 void AddPrefillLogitsFlag(CLI::App& app, LogitsRows& rows);
+// --embedding, --num-sharding.
+void AddGraphFlags(CLI::App& app, CompileOptions& options);
 
 // For numbers: a whole one in these bounds.
 CLI::Validator WholeNumber(uint64_t least, uint64_t most);

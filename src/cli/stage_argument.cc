@@ -28,7 +28,7 @@ Result<std::shared_ptr<const artifact::Artifact>> CompileStage(
   options.stage = stage;
   if (stage == Stage::kDevice) {
     options.target.name = "htp";
-    options.target.simulator = true;
+    options.target.use = htp::ContextUse::kSimulator;
   }
   return CompileToMemory(model, options, progress);
 }

@@ -4,7 +4,9 @@
 
 #include <span>
 
+#include "base/check.h"
 #include "compile/version.h"
+#include "models/decoder.h"
 #include "models/rope_table.h"
 
 namespace hexllm {
@@ -70,6 +72,24 @@ Status AddRopeTables(const models::ModelSource& source, int64_t context,
     }
     manifest.rope_tables.push_back(entry);
   }
+  return OkStatus();
+}
+
+Status AddEmbedding(const models::ModelSource& source,
+                    artifact::SegmentSink& sink, artifact::Manifest& manifest) {
+  HX_ASSIGN_OR_RETURN(const ir::Constant table, models::EmbeddingTable(source));
+  // No architecture has another order of rows.
+  HX_CHECK(table.rows.empty());
+  artifact::EmbeddingTable entry{
+      .dtype = table.type.dtype,
+      .width = static_cast<uint32_t>(source.config.hidden)};
+  HX_ASSIGN_OR_RETURN(entry.segment,
+                      sink.Add({.name = "embedding",
+                                .kind = artifact::SegmentKind::kEmbedding,
+                                .lifetime = artifact::Lifetime::kArtifact},
+                               table.bytes));
+  manifest.embedding = entry;
+  manifest.weight_bytes += table.bytes.size();
   return OkStatus();
 }
 

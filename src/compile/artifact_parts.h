@@ -21,6 +21,10 @@ artifact::Manifest ManifestOf(const models::ModelSource& source,
 Status AddRopeTables(const models::ModelSource& source, int64_t context,
                      artifact::SegmentSink& sink, artifact::Manifest& manifest);
 
+// The embedding table as the checkpoint stores it.
+Status AddEmbedding(const models::ModelSource& source,
+                    artifact::SegmentSink& sink, artifact::Manifest& manifest);
+
 // Tokenizer, chat template, special tokens, defaults of generation.
 Status AddText(const TextAssets& text, artifact::SegmentSink& sink,
                artifact::Manifest& manifest);

@@ -10,65 +10,23 @@
 #include "base/quote.h"
 #include "compile/artifact_parts.h"
 #include "compile/default_recipe.h"
+#include "compile/graph_plan.h"
+#include "compile/probe_target.h"
 #include "compile/quantize.h"
 #include "compile/targets.h"
 #include "compile/text_assets.h"
 #include "ir/text.h"
+#include "ir/weight_size.h"
 #include "models/decoder.h"
 #include "passes/pipeline.h"
 #include "quant/attrs_json.h"
 #include "quant/recipe.h"
-#include "quant/weight_size.h"
 
 namespace hexllm {
 namespace {
 
 // The recipe of the float graph.
 constexpr std::string_view kFloatRecipe = "fp32";
-
-// The lengths of the graphs, with defaults filled in.
-struct Lengths {
-  int64_t context = 0;  // C
-  int64_t prefill = 0;  // T of the prefill graph; 1 = none
-};
-
-Result<Lengths> ChooseLengths(const CompileOptions& options,
-                              int64_t max_positions) {
-  const auto usage = [](std::string message) {
-    return Error{ErrorCode::kUsage, std::move(message)};
-  };
-  Lengths lengths;
-  lengths.context = options.max_context_len.value_or(
-      std::min(kDefaultContextLen, max_positions));
-  if (lengths.context < 1 || lengths.context > max_positions) {
-    return usage(fmt::format(
-        "--max-context-len: expected 1 to {}, the model's longest, found {}",
-        max_positions, lengths.context));
-  }
-  if (options.mode == ModelMode::kKv && options.prefill_ar_len) {
-    return usage(
-        "--prefill-ar-len: expected with --model-mode hybrid only, found kv");
-  }
-  lengths.prefill = options.prefill_ar_len.value_or(
-      std::min(kDefaultPrefillArLen, lengths.context));
-  if (lengths.prefill < 1 || lengths.prefill > lengths.context) {
-    return usage(fmt::format(
-        "--prefill-ar-len: expected 1 to {}, the context length, found {}",
-        lengths.context, lengths.prefill));
-  }
-  if (options.mode == ModelMode::kKv) lengths.prefill = 1;
-  return lengths;
-}
-
-std::vector<models::GraphRequest> GraphRequests(const Lengths& lengths,
-                                                LogitsRows prefill_logits) {
-  std::vector<models::GraphRequest> requests;
-  if (lengths.prefill > 1)
-    requests.push_back({GraphKind::kPrefill, lengths.prefill, lengths.context,
-                        prefill_logits});
-  requests.push_back({GraphKind::kKv, 1, lengths.context, LogitsRows::kAll});
-  return requests;
-}
 
 // Everything about one compilation that its steps share.
 struct Job {
@@ -77,7 +35,7 @@ struct Job {
   models::ModelSource source;
   TextAssets text;
   quant::Recipe recipe;
-  Lengths lengths;
+  GraphPlan plan;
 };
 
 std::string DefaultRecipe(const CompileOptions& options,
@@ -118,13 +76,12 @@ Result<Job> Prepare(const std::string& model_path,
   HX_RETURN_IF_ERROR(CheckTarget(options.target));
   HX_ASSIGN_OR_RETURN(models::ModelSource source,
                       models::OpenModel(model_path, options.source));
-  HX_ASSIGN_OR_RETURN(const Lengths lengths,
-                      ChooseLengths(options, source.config.max_positions));
+  HX_ASSIGN_OR_RETURN(const GraphPlan plan, PlanGraphs(options, source.config));
   HX_ASSIGN_OR_RETURN(quant::Recipe recipe, ChooseRecipe(options, source));
   progress.Begin("read tokenizer", "", 0);
   HX_ASSIGN_OR_RETURN(TextAssets text, LoadTextAssets(source));
   return Job{options,         progress,          std::move(source),
-             std::move(text), std::move(recipe), lengths};
+             std::move(text), std::move(recipe), plan};
 }
 
 // Writes "<dir>/<NN>_<pass>.ir".
@@ -161,16 +118,21 @@ Result<ir::Module> BuildGraphs(const Job& job) {
   HX_ASSIGN_OR_RETURN(
       ir::Module module,
       models::BuildDecoder(
-          job.source, GraphRequests(job.lengths, job.options.prefill_logits)));
+          job.source, GraphRequests(job.plan, job.options.prefill_logits)));
   HX_ASSIGN_OR_RETURN(const quant::ResolvedRecipe recipe,
                       ResolveFor(module, job.recipe, job.progress));
   const QuantizeJob quantize{.source = job.source,
                              .text = job.text,
                              .calibration = job.options.calibration,
                              .threads = job.options.threads,
-                             .context = job.lengths.context,
+                             .context = job.plan.context,
                              .progress = job.progress};
   if (IsStatic(job.recipe)) {
+    HX_RETURN_IF_ERROR(ProbeTarget({.source = job.source,
+                                    .recipe = recipe,
+                                    .options = job.options,
+                                    .plan = job.plan,
+                                    .progress = job.progress}));
     HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, DumpOptions(job)));
     HX_RETURN_IF_ERROR(Quantize(module, recipe, quantize));
   } else {
@@ -184,14 +146,15 @@ Result<ir::Module> BuildGraphs(const Job& job) {
 // Recipe and encodings, for people and tools.
 Status AddQuantization(const Job& job, const ir::Module& module,
                        artifact::SegmentSink& sink, OutputFile* attrs) {
-  const std::string encodings = quant::EncodingsToJson(module);
   HX_RETURN_IF_ERROR(sink.Add({"recipe", artifact::SegmentKind::kText},
                               AsBytes(quant::RecipeToJson(job.recipe)))
                          .status());
-  HX_RETURN_IF_ERROR(
-      sink.Add({"encodings", artifact::SegmentKind::kText}, AsBytes(encodings))
-          .status());
-  return attrs == nullptr ? OkStatus() : attrs->Write(AsBytes(encodings));
+  HX_RETURN_IF_ERROR(sink.Add({"encodings", artifact::SegmentKind::kText},
+                              AsBytes(quant::EncodingsToJson(
+                                  module, quant::WeightScales::kLeftOut)))
+                         .status());
+  if (attrs == nullptr) return OkStatus();
+  return attrs->Write(AsBytes(quant::EncodingsToJson(module)));
 }
 
 // The file for the encodings, opened before the work, so that a path that
@@ -215,16 +178,18 @@ Result<artifact::Manifest> EmitArtifact(const Job& job,
                                         artifact::SegmentSink& sink,
                                         OutputFile* attrs) {
   HX_ASSIGN_OR_RETURN(const ir::Module module, BuildGraphs(job));
-  artifact::Manifest manifest = ManifestOf(job.source, job.lengths.context);
+  artifact::Manifest manifest = ManifestOf(job.source, job.plan.context);
   manifest.recipe = job.recipe.name;
-  manifest.weight_bytes = quant::WeightBytes(module);
+  manifest.weight_bytes = ir::WeightBytes(module);
   if (quant::Quantizes(job.recipe)) {
     manifest.stage = NeedsStaticRecipe(job.options.target) ? "device" : "qdq";
     HX_RETURN_IF_ERROR(AddQuantization(job, module, sink, attrs));
   }
   HX_RETURN_IF_ERROR(AddText(job.text, sink, manifest));
   HX_RETURN_IF_ERROR(
-      AddRopeTables(job.source, job.lengths.context, sink, manifest));
+      AddRopeTables(job.source, job.plan.context, sink, manifest));
+  if (job.plan.embedding == models::EmbeddingPlace::kHost)
+    HX_RETURN_IF_ERROR(AddEmbedding(job.source, sink, manifest));
   HX_ASSIGN_OR_RETURN(
       manifest.graphs,
       LowerForTarget(job.options.target, module, sink, job.progress));

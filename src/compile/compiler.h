@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "compile/calibration_set.h"
 #include "compile/targets.h"
+#include "models/decoder.h"
 #include "models/model_source.h"
 
 namespace hexllm {
@@ -55,6 +56,11 @@ struct CompileOptions {
   std::optional<int64_t> max_context_len = {};
   std::optional<int64_t> prefill_ar_len = {};
   LogitsRows prefill_logits = LogitsRows::kLast;
+  // Who looks tokens up. Unset: the target's default (compile/targets.h).
+  std::optional<models::EmbeddingPlace> embedding = {};
+  // Parts that a step is cut into, each a graph (and on the HTP a context) of
+  // its own: at most as many as the model has layers.
+  int64_t num_sharding = 1;
   std::string dump_ir_dir = {};  // when not empty: the module before and after
                                  // each pass goes there as text
 };

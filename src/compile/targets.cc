@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include "backend/cpu/lower.h"
-#include "backend/htp/lower.h"
-#include "backend/htp/soc_table.h"
 
 namespace hexllm {
 namespace {
@@ -20,31 +18,33 @@ Result<std::vector<artifact::GraphEntry>> LowerCpu(const TargetOptions&,
   return cpu::Lower(module, sink, progress);
 }
 
+htp::LowerOptions HtpOptions(const TargetOptions& target) {
+  return {.soc = target.soc, .lib_dir = target.qnn_lib_dir, .use = target.use};
+}
+
 Result<std::vector<artifact::GraphEntry>> LowerHtp(const TargetOptions& target,
                                                    const ir::Module& module,
                                                    artifact::SegmentSink& sink,
                                                    ProgressSink& progress) {
-  const htp::LowerOptions options{.soc = target.soc,
-                                  .lib_dir = target.qnn_lib_dir,
-                                  .simulator = target.simulator};
-  return htp::Lower(module, options, sink, progress);
+  return htp::Lower(module, HtpOptions(target), sink, progress);
 }
 
 Status CheckNothing(const TargetOptions&) { return OkStatus(); }
-Status CheckSoc(const TargetOptions& target) {
-  return htp::FindSoc(target.soc).status();
+Status CheckHtp(const TargetOptions& target) {
+  return htp::CheckTarget(HtpOptions(target));
 }
 
 struct Target {
   std::string_view name;
   bool needs_static_recipe;
+  models::EmbeddingPlace embedding;
   Status (*check)(const TargetOptions&);
   LowerFn lower;
 };
 
 constexpr Target kTargets[] = {
-    {"cpu", false, CheckNothing, LowerCpu},
-    {"htp", true, CheckSoc, LowerHtp},
+    {"cpu", false, models::EmbeddingPlace::kGraph, CheckNothing, LowerCpu},
+    {"htp", true, models::EmbeddingPlace::kHost, CheckHtp, LowerHtp},
 };
 
 const Target* FindTarget(std::string_view name) {
@@ -70,6 +70,10 @@ Status CheckTarget(const TargetOptions& target) {
   return Error{ErrorCode::kUnsupported,
                fmt::format("--target: expected one of {}, found '{}'", known,
                            target.name)};
+}
+
+models::EmbeddingPlace DefaultEmbedding(const TargetOptions& target) {
+  return TargetOf(target).embedding;
 }
 
 bool NeedsStaticRecipe(const TargetOptions& target) {

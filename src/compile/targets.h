@@ -8,9 +8,11 @@
 
 #include "artifact/manifest.h"
 #include "artifact/segment_sink.h"
+#include "backend/htp/lower.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "ir/graph.h"
+#include "models/decoder.h"
 
 namespace hexllm {
 
@@ -23,12 +25,15 @@ struct TargetOptions {
   std::string name = "cpu";
   std::string soc = "SM8750";    // htp: the chip
   std::string qnn_lib_dir = {};  // htp: the folder of libQnnHtp.so
-  // htp: graphs share no weights, so that the context loads on x86.
-  bool simulator = false;
+  htp::ContextUse use = htp::ContextUse::kDevice;
 };
 
 // kUnsupported naming the targets that there are; kUsage for an unknown chip.
 Status CheckTarget(const TargetOptions& target);
+// Who looks tokens up when nobody says. cpu: the graph, which reads the tied
+// head's rows. htp: the host, since a table in the context has 16 bits a number
+// and the checkpoint's are often smaller, and the context has 4 GiB at most.
+models::EmbeddingPlace DefaultEmbedding(const TargetOptions& target);
 // True when the target runs graphs of kStaticPipeline alone.
 bool NeedsStaticRecipe(const TargetOptions& target);
 

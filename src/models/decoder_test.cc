@@ -14,6 +14,7 @@ namespace {
 using ::hexllm::testing::TempDir;
 using ::hexllm::testing::TinyLlama;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr GraphRequest kPrefill = {GraphKind::kPrefill, 4, 4, LogitsRows::kAll};
@@ -94,6 +95,78 @@ TEST(Decoder, LogitsRowsFollowTheRequest) {
   ASSERT_TRUE(logits.valid());
   EXPECT_EQ(last.type(logits).shape, (Shape{1, 32}));
   EXPECT_FALSE(module->graphs[1].FindIo({RoleKind::kLogits}).valid());
+}
+
+std::vector<std::string> RolesOf(const std::vector<ir::GraphIo>& list) {
+  std::vector<std::string> roles;
+  for (const ir::GraphIo& io : list) roles.push_back(RoleToString(io.role));
+  return roles;
+}
+
+TEST(Decoder, PartsOfAStepPassHiddenStatesOn) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  GraphRequest first = kStep;
+  first.shards = 2;
+  GraphRequest last = first;
+  last.shard = 1;
+  const auto module = BuildFrom(dir.path(), {first, last});
+  ASSERT_TRUE(module.ok()) << module.error().message;
+  EXPECT_TRUE(ir::Verify(*module).ok());
+  const ir::Graph& a = module->graphs[0];
+  const ir::Graph& b = module->graphs[1];
+  EXPECT_EQ(a.name, "kv_s0");
+  EXPECT_EQ(b.name, "kv_s1");
+  EXPECT_EQ(b.shard, 1u);
+  EXPECT_THAT(RolesOf(a.inputs),
+              ElementsAre("token", "rope_cos[0]", "rope_sin[0]", "mask[0]",
+                          "k_in[0]", "v_in[0]"));
+  EXPECT_THAT(RolesOf(a.outputs),
+              ElementsAre("hidden_out", "k_out[0]", "v_out[0]"));
+  EXPECT_THAT(RolesOf(b.inputs),
+              ElementsAre("hidden_in", "rope_cos[0]", "rope_sin[0]", "mask[0]",
+                          "k_in[1]", "v_in[1]"));
+  EXPECT_THAT(RolesOf(b.outputs),
+              ElementsAre("logits", "k_out[1]", "v_out[1]"));
+  // Encodings go by name.
+  EXPECT_EQ(b[b.inputs[0].value].name, a[a.outputs[0].value].name);
+}
+
+TEST(Decoder, TheHostCanLookTokensUp) {
+  const TempDir dir;
+  TinyLlama model;
+  model.config["tie_word_embeddings"] = false;
+  model.Add("lm_head.weight", {32, 16});
+  model.WriteFolder(dir);
+  const auto source = OpenModel(dir.path(), {});
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  GraphRequest request = kPrefill;
+  request.embedding = EmbeddingPlace::kHost;
+  const auto module = BuildDecoder(*source, std::vector<GraphRequest>{request});
+  ASSERT_TRUE(module.ok()) << module.error().message;
+  const ir::Graph& graph = module->graphs[0];
+  const ir::ValueId embedding = graph.FindIo({RoleKind::kEmbedding});
+  ASSERT_TRUE(embedding.valid());
+  EXPECT_EQ(graph.type(embedding).shape, (Shape{4, 16}));
+  EXPECT_EQ(graph[embedding].name, "model.embed_tokens");
+  EXPECT_FALSE(graph.FindIo({RoleKind::kToken}).valid());
+  const auto table = EmbeddingTable(*source);
+  ASSERT_TRUE(table.ok()) << table.error().message;
+  EXPECT_EQ(table->type.shape, (Shape{32, 16}));
+}
+
+TEST(Decoder, AFewRowsOfTheVocabularyAreEnoughForAProbe) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  GraphRequest request = kPrefill;
+  request.vocab_rows = 5;
+  request.shards = 2;
+  request.shard = 1;
+  const auto module = BuildFrom(dir.path(), {request});
+  ASSERT_TRUE(module.ok()) << module.error().message;
+  EXPECT_TRUE(ir::Verify(*module).ok());
+  const ir::Graph& graph = module->graphs[0];
+  EXPECT_EQ(graph.type(graph.FindIo({RoleKind::kLogits})).shape, (Shape{4, 5}));
 }
 
 TEST(Decoder, GgufAndSafetensorsGiveTheSameLogits) {

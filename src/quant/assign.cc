@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 #include <utility>
 
+#include "ir/encode.h"
 #include "quant/assign_static.h"
 #include "quant/constant_encoder.h"
 #include "quant/graph_facts.h"
@@ -108,6 +110,38 @@ Status EncodeGraph(ir::Module& module, ir::Graph& graph, AssignShared shared) {
   return StaticAssigner(module, graph, shared).Run();
 }
 
+// True when codes of `b` reach further below 0, or are wider.
+bool IsNarrower(const ir::Encoding& a, const ir::Encoding& b) {
+  if (!ir::HasCodes(a) || !ir::HasCodes(b)) return false;
+  const auto key = [](const ir::Encoding& encoding) {
+    const int32_t most = ir::CodesOf(encoding).most;
+    return std::pair(most, encoding.scales[0] * static_cast<float>(most));
+  };
+  return key(a) < key(b);
+}
+
+// The parts of a step read one mask: it has the form that all of them can do
+// with.
+void ShareMaskEncodings(ir::Module& module) {
+  std::map<int32_t, ir::Encoding> widest;
+  const auto for_each_mask = [&module](auto visit) {
+    for (ir::Graph& graph : module.graphs) {
+      for (const ir::GraphIo& io : graph.inputs) {
+        auto& encoding = graph[io.value].encoding;
+        if (io.role.kind == RoleKind::kMask && encoding)
+          visit(io.role.index, *encoding);
+      }
+    }
+  };
+  for_each_mask([&](int32_t index, const ir::Encoding& encoding) {
+    ir::Encoding& kept = widest.try_emplace(index, encoding).first->second;
+    if (IsNarrower(kept, encoding)) kept = encoding;
+  });
+  for_each_mask([&](int32_t index, ir::Encoding& encoding) {
+    encoding = widest.at(index);
+  });
+}
+
 }  // namespace
 
 std::vector<std::string> ObservedValues(const ir::Graph& graph) {
@@ -134,6 +168,7 @@ Result<std::vector<std::string>> AssignEncodings(ir::Module& module,
   for (ir::Graph& graph : module.graphs)
     HX_RETURN_IF_ERROR(
         EncodeGraph(module, graph, {options, ranges, constants}));
+  ShareMaskEncodings(module);
   return warnings;
 }
 

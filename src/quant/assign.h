@@ -15,7 +15,8 @@
 //   add of a mask output: [least visible - 20, greatest visible]; the scores
 //                 before it: [least visible, greatest visible], both from the
 //                 range observed under the output's name; mask: visible (0.0)
-//                 = the highest code, hidden = code 0 = -(widest output range)
+//                 = the highest code, hidden = code 0 = -(widest output range
+//                 in any graph)
 //   other ops     their range; constants they read: u16 per tensor
 //   embedding tables: none (the output is rounded)
 // With 8-bit schemes as recipe defaults these are u8 where u16 stands above.
@@ -55,8 +56,9 @@ inline constexpr double kMostClipped = 0.001;
 // The names whose ranges AssignEncodings may ask for, in graph order: outputs
 // of nodes, all f32. Of a masked score only what is visible is to be observed
 // (not the -infinity of hidden columns). Ranges of graph inputs that are no
-// masks or caches ("rope_cos[0]", "rope_sin[0]", "embedding") are asked for as
-// well: the caller knows them.
+// masks or caches ("rope_cos[0]", "rope_sin[0]") are asked for as well: the
+// caller knows them. Those of embedding and hidden_in are called what the value
+// is called where it is made.
 std::vector<std::string> ObservedValues(const ir::Graph& graph);
 
 struct AssignOptions {

@@ -101,9 +101,10 @@ Status StaticAssigner::EncodeInputs() {
       case RoleKind::kHiddenIn:
       case RoleKind::kRopeCos:
       case RoleKind::kRopeSin: {
-        HX_ASSIGN_OR_RETURN(ir::Encoding encoding,
-                            FromRange(RoleToString(io.role), Defaults()));
-        graph_[io.value].encoding = std::move(encoding);
+        // As where it is made, in another graph or by the host.
+        ir::Value& value = graph_[io.value];
+        HX_ASSIGN_OR_RETURN(value.encoding,
+                            FromRange(value.name, Settings(value.name)));
         break;
       }
       default:

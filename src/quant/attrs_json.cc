@@ -72,7 +72,7 @@ Json ToJson(const ir::Encoding& encoding) {
 void AddValues(const ir::Graph& graph, std::map<std::string, Json>& values) {
   for (const ir::GraphIo& io : graph.inputs) {
     if (const auto& encoding = graph[io.value].encoding)
-      values.emplace(RoleToString(io.role), ToJson(*encoding));
+      values.emplace(graph[io.value].name, ToJson(*encoding));
   }
   for (const ir::Node& node : graph.nodes) {
     const ir::Value& value = graph[node.output];
@@ -102,11 +102,14 @@ Json ToObject(std::map<std::string, Json> members) {
 
 }  // namespace
 
-std::string EncodingsToJson(const ir::Module& module) {
+std::string EncodingsToJson(const ir::Module& module, WeightScales scales) {
   std::map<std::string, Json> values, weights;
   std::set<ir::ConstantId> seen;
   for (const ir::Graph& graph : module.graphs) AddValues(graph, values);
   AddWeights(module, weights, seen);
+  if (scales == WeightScales::kLeftOut) {
+    for (auto& [name, weight] : weights) weight.erase("scales");
+  }
   const Json out = {{"version", 1},
                     {"values", ToObject(std::move(values))},
                     {"weights", ToObject(std::move(weights))}};

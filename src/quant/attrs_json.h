@@ -2,14 +2,19 @@
 // tools to read. Not read back: artifacts carry their encodings themselves.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "ir/graph.h"
 
 namespace hexllm::quant {
 
+// What is written of the scales of weights: most of the text, and found again
+// from checkpoint and recipe.
+enum class WeightScales : uint8_t { kAll, kLeftOut };
+
 // By name, indented; values of all graphs (the same name means the same value)
-// and graph inputs by role under "values", constants under "weights":
+// and graph inputs under "values", constants under "weights":
 //   {"version": 1,
 //    "values": {"model.embed_tokens": {"dtype": "u16", "bits": 16,
 //       "scale": 0.01, "zero_point": 300, "min": -3.0, "max": 652.35}},
@@ -18,6 +23,7 @@ namespace hexllm::quant {
 // min and max are what the least and greatest code stand for (of any channel,
 // and of the greatest block factor). The factors of blocks are left out. Values
 // and weights without encoding are not listed, data movement neither.
-std::string EncodingsToJson(const ir::Module& module);
+std::string EncodingsToJson(const ir::Module& module,
+                            WeightScales scales = WeightScales::kAll);
 
 }  // namespace hexllm::quant

@@ -40,7 +40,7 @@ class Device : public ::testing::TestWithParam<Expectation> {
       options.target = {.name = "htp",
                         .soc = GetParam().soc,
                         .qnn_lib_dir = *qnn_,
-                        .simulator = true};
+                        .use = htp::ContextUse::kSimulator};
     }
     NullProgress progress;
     auto artifact =

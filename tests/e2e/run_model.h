@@ -29,7 +29,9 @@ inline LoadedModel LoadModel(const std::string& path,
     ADD_FAILURE() << artifact.error().message;
     return {};
   }
-  auto engine = CreateEngine("cpu", {.threads = threads});
+  auto engine = CreateEngine(
+      (*artifact)->manifest().graphs[0].backend,
+      {.threads = threads, .qnn_lib_dir = options.target.qnn_lib_dir});
   if (!engine.ok()) {
     ADD_FAILURE() << engine.error().message;
     return {};

@@ -94,6 +94,15 @@ Result<GraphInfo> FindGraph(const ContextInfo& info, const std::string& name) {
                fmt::format("the context binary has no graph {}", Quoted(name))};
 }
 
+// The segment that this machine can load.
+uint32_t ProgramOf(const GraphEntry& entry) {
+#ifdef __x86_64__
+  return entry.simulator_program.value_or(entry.program);
+#else
+  return entry.program;
+#endif
+}
+
 // kUsage or kUnsupported when graph `index` is none of this engine.
 Status CheckGraph(const Artifact& artifact, size_t index) {
   const std::vector<GraphEntry>& graphs = artifact.manifest().graphs;
@@ -108,7 +117,7 @@ Status CheckGraph(const Artifact& artifact, size_t index) {
                              artifact.path(), graphs[index].name,
                              graphs[index].backend)};
   }
-  const uint32_t program = graphs[index].program;
+  const uint32_t program = ProgramOf(graphs[index]);
   const auto& segments = artifact.manifest().segments;
   if (program < segments.size() &&
       segments[program].kind == artifact::SegmentKind::kQnnContext) {
@@ -123,11 +132,12 @@ Result<std::unique_ptr<ExecutableGraph>> HtpEngine::Load(
     std::shared_ptr<const Artifact> artifact, size_t index) {
   HX_RETURN_IF_ERROR(CheckGraph(*artifact, index));
   const GraphEntry& entry = artifact->manifest().graphs[index];
-  auto loaded = ContextOf(*artifact, entry.program);
+  const uint32_t program = ProgramOf(entry);
+  auto loaded = ContextOf(*artifact, program);
   if (!loaded.ok()) {
     return Error(loaded.error())
         .With(fmt::format("{}: segment '{}'", artifact->path(),
-                          artifact->manifest().segments[entry.program].name));
+                          artifact->manifest().segments[program].name));
   }
   HX_ASSIGN_OR_RETURN(GraphInfo info, FindGraph((*loaded)->info, entry.name));
   // The executable keeps the loaded context, and with it the cache's entry.

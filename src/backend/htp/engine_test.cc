@@ -71,7 +71,7 @@ class HtpEngine : public ::testing::Test {
   std::shared_ptr<TestArtifact> artifact_;
 };
 
-TEST_F(HtpEngine, RunsTheGraphsOfOneContext) {
+TEST_F(HtpEngine, RunsGraphs) {
   std::vector<float> rows[2];
   for (const size_t index : {size_t{0}, size_t{1}}) {
     auto graph = BoundGraph::Load(*engine_, artifact_, index);
@@ -145,9 +145,9 @@ TEST_F(HtpEngine, ComparesTheManifestWithTheContext) {
 
 TEST_F(HtpEngine, RefusesAContextThatIsDamaged) {
   artifact_->Replace(0, AsBytes("no context binary"));
-  ExpectError(LoadStatus(), ErrorCode::kBadInput, "segment 'context/0'");
+  ExpectError(LoadStatus(), ErrorCode::kBadInput, "segment 'context/a'");
   artifact_->manifest_for_edit().segments[0].checksum = 1;
-  ExpectError(LoadStatus(), ErrorCode::kBadInput, "context/0");
+  ExpectError(LoadStatus(), ErrorCode::kBadInput, "context/a");
 }
 
 }  // namespace

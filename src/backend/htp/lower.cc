@@ -1,7 +1,5 @@
 #include "backend/htp/lower.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <utility>
 
@@ -22,14 +20,6 @@ Result<std::shared_ptr<const QnnSession>> OpenSession(
   HX_ASSIGN_OR_RETURN(const Soc soc, FindSoc(options.soc));
   HX_ASSIGN_OR_RETURN(auto library, QnnLibrary::Open(options.lib_dir));
   return QnnSession::Open(std::move(library), soc);
-}
-
-WeightSharing SharingOf(const ir::Module& module, const LowerOptions& options,
-                        const Soc& soc) {
-  const bool can = RequireFeature(soc, Feature::kWeightSharing).ok();
-  return can && !options.simulator && module.graphs.size() > 1
-             ? WeightSharing::kOn
-             : WeightSharing::kOff;
 }
 
 Result<GraphOptions> OptionsOf(const ir::Graph& graph,
@@ -61,19 +51,44 @@ Status CompileGraph(const ir::Module& module, const ir::Graph& graph,
   HX_ASSIGN_OR_RETURN(const auto qnn,
                       QnnGraph::Create(context, graph.name, settings));
   HX_RETURN_IF_ERROR(AddNodes(module, graph, options, *qnn));
-  Status status = qnn->Finalize();
-  if (status.ok()) return status;
-  return std::move(status).error().With(fmt::format("graph {}", graph.name));
+  return qnn->Finalize();
 }
 
-// Bytes of the context, and of its place in the artifact.
-Result<uint32_t> WriteContext(const QnnContext& context,
-                              artifact::SegmentSink& sink) {
-  HX_ASSIGN_OR_RETURN(const std::vector<std::byte> binary, context.Serialize());
-  return sink.Add({.name = "context/0",
-                   .kind = artifact::SegmentKind::kQnnContext,
-                   .lifetime = artifact::Lifetime::kCall},
-                  binary);
+// What the contexts of one module are compiled with.
+struct Job {
+  const ir::Module& module;
+  const LowerOptions& options;
+  std::shared_ptr<const QnnSession> session;
+  artifact::SegmentSink& sink;
+  ProgressSink& progress;
+  int64_t compiled = 0;  // graphs, so far
+};
+
+// The segment of the context.
+Result<uint32_t> CompileContext(const ContextPlan& plan, Job& job) {
+  HX_ASSIGN_OR_RETURN(const auto context,
+                      QnnContext::Create(job.session, plan.sharing));
+  for (const size_t index : plan.graphs) {
+    HX_RETURN_IF_ERROR(CompileGraph(job.module, job.module.graphs[index],
+                                    job.options, context));
+    job.progress.Update(++job.compiled);
+  }
+  HX_ASSIGN_OR_RETURN(const std::vector<std::byte> binary,
+                      context->Serialize());
+  return job.sink.Add({.name = plan.name,
+                       .kind = artifact::SegmentKind::kQnnContext,
+                       .lifetime = artifact::Lifetime::kCall},
+                      binary);
+}
+
+Result<std::vector<GraphEntry>> MakeEntries(const ir::Module& module) {
+  std::vector<GraphEntry> entries;
+  for (const ir::Graph& graph : module.graphs) {
+    HX_RETURN_IF_ERROR(CheckValueEncodings(graph));
+    HX_ASSIGN_OR_RETURN(GraphEntry entry, MakeEntry(graph, "htp"));
+    entries.push_back(std::move(entry));
+  }
+  return entries;
 }
 
 }  // namespace
@@ -82,26 +97,30 @@ Result<std::vector<GraphEntry>> Lower(const ir::Module& module,
                                       const LowerOptions& options,
                                       artifact::SegmentSink& sink,
                                       ProgressSink& progress) {
-  HX_ASSIGN_OR_RETURN(const auto session, OpenSession(options));
-  std::vector<GraphEntry> entries;
-  for (const ir::Graph& graph : module.graphs) {
-    HX_RETURN_IF_ERROR(CheckValueEncodings(graph));
-    HX_ASSIGN_OR_RETURN(GraphEntry entry, MakeEntry(graph, "htp"));
-    entries.push_back(std::move(entry));
-  }
-  HX_ASSIGN_OR_RETURN(
-      const auto context,
-      QnnContext::Create(session, SharingOf(module, options, session->soc())));
+  HX_ASSIGN_OR_RETURN(auto session, OpenSession(options));
+  HX_ASSIGN_OR_RETURN(std::vector<GraphEntry> entries, MakeEntries(module));
+  HX_ASSIGN_OR_RETURN(const std::vector<ContextPlan> plans,
+                      PlanContexts(module, session->soc(), options.use));
+  int64_t graphs = 0;
+  for (const ContextPlan& plan : plans) graphs += std::ssize(plan.graphs);
   progress.Begin("compile for " + std::string(session->soc().name), "graphs",
-                 std::ssize(module.graphs));
-  for (size_t i = 0; i < module.graphs.size(); ++i) {
-    HX_RETURN_IF_ERROR(
-        CompileGraph(module, module.graphs[i], options, context));
-    progress.Update(static_cast<int64_t>(i) + 1);
+                 graphs);
+  Job job{module, options, std::move(session), sink, progress};
+  for (const ContextPlan& plan : plans) {
+    HX_ASSIGN_OR_RETURN(const uint32_t segment, CompileContext(plan, job));
+    for (const size_t index : plan.graphs) {
+      if (plan.for_simulator) {
+        entries[index].simulator_program = segment;
+      } else {
+        entries[index].program = segment;
+      }
+    }
   }
-  HX_ASSIGN_OR_RETURN(const uint32_t segment, WriteContext(*context, sink));
-  for (GraphEntry& entry : entries) entry.program = segment;
   return entries;
+}
+
+Status CheckTarget(const LowerOptions& options) {
+  return OpenSession(options).status();
 }
 
 }  // namespace hexllm::htp

@@ -9,6 +9,7 @@
 
 #include "artifact/manifest.h"
 #include "artifact/segment_sink.h"
+#include "backend/htp/lower_contexts.h"
 #include "backend/htp/lower_heads.h"
 #include "base/progress.h"
 #include "base/status.h"
@@ -19,9 +20,7 @@ namespace hexllm::htp {
 struct LowerOptions {
   std::string soc;      // "SM8750" (soc_table.h)
   std::string lib_dir;  // the folder of libQnnHtp.so
-  // The graphs of a context each keep weights of their own, so that it loads on
-  // x86 too; else they share them where the SoC can.
-  bool simulator = false;
+  ContextUse use = ContextUse::kDevice;
   // The effort of the vendor's compiler, 1 to 3; unset = 3 for graphs of
   // several tokens, 2 for others. By the estimates, prefill is up to 18% faster
   // with 3 than with 2, decoding slower; 1 decodes 8% slower than 2 and saves a
@@ -40,8 +39,9 @@ struct LowerOptions {
 };
 
 // `module` is verified, of pipeline "htp", with encodings of a static scheme or
-// fp16 (quant/assign.h). Compiles all graphs in one context, writes its binary
-// as one segment, and returns the manifest's entries in module order. Inputs
+// fp16 (quant/assign.h). Compiles the contexts of lower_contexts.h one after
+// the other, writes each as one segment before the next begins, and returns the
+// manifest's entries in module order. Inputs
 // and outputs have the form of their value's encoding, and are tensors of the
 // binary named by TensorNameOf (tensor_name.h); an input without elements is
 // none.
@@ -55,5 +55,9 @@ Result<std::vector<artifact::GraphEntry>> Lower(const ir::Module& module,
                                                 const LowerOptions& options,
                                                 artifact::SegmentSink& sink,
                                                 ProgressSink& progress);
+
+// Opens the library for the chip of `options` and closes it again. Errors as
+// above.
+Status CheckTarget(const LowerOptions& options);
 
 }  // namespace hexllm::htp

@@ -17,7 +17,7 @@ Result<std::shared_ptr<testing::TestArtifact>> LowerForHtp(
   HX_ASSIGN_OR_RETURN(manifest.graphs, Lower(module,
                                              {.soc = target.soc,
                                               .lib_dir = target.lib_dir,
-                                              .simulator = true,
+                                              .use = ContextUse::kSimulator,
                                               .attention = target.attention,
                                               .absent_ops = target.absent_ops},
                                              *artifact, progress));

@@ -89,12 +89,15 @@ Status CheckContextSize(uint64_t weight_bytes, uint32_t shards) {
   // of the weights (LPBQ), taken as 1/8.
   constexpr uint64_t kMaxWeights = kMaxContextBytes / 8 * 7;
   HX_CHECK(shards > 0);
-  if (weight_bytes / shards < kMaxWeights) return OkStatus();
-  return Error{ErrorCode::kUnsupported,
-               fmt::format("{} bytes of weights in {} context(s): a context "
-                           "can hold about {}; set num_sharding to {}",
-                           weight_bytes, shards, kMaxWeights,
-                           weight_bytes / kMaxWeights + 1)};
+  if (weight_bytes < kMaxWeights) return OkStatus();
+  const uint64_t fitting = shards * (weight_bytes / kMaxWeights + 1);
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("a context of {} MB of weights, with the model in {} "
+                  "part(s): the HTP can address {} MB, of which {} for "
+                  "weights; use --num-sharding {}",
+                  weight_bytes >> 20, shards, kMaxContextBytes >> 20,
+                  kMaxWeights >> 20, fitting)};
 }
 
 }  // namespace hexllm::htp

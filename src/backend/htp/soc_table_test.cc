@@ -64,12 +64,13 @@ TEST(SocTableTest, FeaturesFollowTheGeneration) {
 TEST(SocTableTest, NamesTheShardsThatFit) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
   EXPECT_TRUE(CheckContextSize(3 * kGiB, 1).ok());
-  EXPECT_FALSE(CheckContextSize(4 * kGiB, 1).ok());
-  EXPECT_TRUE(CheckContextSize(4 * kGiB, 2).ok());
-  const Status refused = CheckContextSize(8 * kGiB, 2);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message, HasSubstr("num_sharding to 3"));
-  EXPECT_TRUE(CheckContextSize(8 * kGiB, 3).ok());
+  const Status whole = CheckContextSize(4 * kGiB, 1);
+  ASSERT_FALSE(whole.ok());
+  EXPECT_EQ(whole.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(whole.error().message, HasSubstr("--num-sharding 2"));
+  const Status part = CheckContextSize(8 * kGiB, 2);
+  ASSERT_FALSE(part.ok());
+  EXPECT_THAT(part.error().message, HasSubstr("--num-sharding 6"));
 }
 
 }  // namespace

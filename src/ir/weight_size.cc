@@ -1,19 +1,20 @@
-#include "quant/weight_size.h"
+#include "ir/weight_size.h"
 
+#include <numeric>
 #include <vector>
 
 #include "base/check.h"
 #include "ir/encode.h"
 
-namespace hexllm::quant {
+namespace hexllm::ir {
 namespace {
 
-uint64_t BitsOf(const ir::Encoding& encoding) {
+uint64_t BitsOf(const Encoding& encoding) {
   if (encoding.bits > 0) return static_cast<uint64_t>(encoding.bits);
   return GetDTypeInfo(encoding.dtype).block_bytes * uint64_t{8};
 }
 
-uint64_t EncodedBytes(const ir::Encoding& encoding, const Shape& shape) {
+uint64_t EncodedBytes(const Encoding& encoding, const Shape& shape) {
   if (IsBlockType(encoding.dtype)) {
     const auto bytes = StorageBytes(encoding.dtype, shape);
     HX_CHECK(bytes.has_value());
@@ -26,15 +27,15 @@ uint64_t EncodedBytes(const ir::Encoding& encoding, const Shape& shape) {
 }
 
 // The encoding that the constant has, or that of the lookups in it.
-const ir::Encoding* EncodingOf(const ir::Graph& graph, const ir::Node& node,
-                               const ir::Constant& constant) {
+const Encoding* EncodingOf(const Graph& graph, const Node& node,
+                           const Constant& constant) {
   if (constant.encoding) return &*constant.encoding;
   const auto& output = graph[node.output].encoding;
-  const bool looks_up = node.op == ir::OpKind::kEmbedding && output.has_value();
+  const bool looks_up = node.op == OpKind::kEmbedding && output.has_value();
   return looks_up ? &*output : nullptr;
 }
 
-uint64_t BytesOf(const ir::Constant& constant, const ir::Encoding* encoding) {
+uint64_t BytesOf(const Constant& constant, const Encoding* encoding) {
   if (encoding != nullptr) return EncodedBytes(*encoding, constant.type.shape);
   const auto bytes = StorageBytes(constant.type.dtype, constant.type.shape);
   HX_CHECK(bytes.has_value());
@@ -43,16 +44,17 @@ uint64_t BytesOf(const ir::Constant& constant, const ir::Encoding* encoding) {
 
 }  // namespace
 
-uint64_t WeightBytes(const ir::Module& module) {
+uint64_t WeightBytes(const Module& module, std::span<const size_t> graphs) {
   std::vector<bool> counted(module.constants.size(), false);
   uint64_t bytes = 0;
-  for (const ir::Graph& graph : module.graphs) {
-    for (const ir::Node& node : graph.nodes) {
-      for (const ir::ValueId input : node.inputs) {
-        const ir::ConstantId id = graph[input].constant;
+  for (const size_t index : graphs) {
+    const Graph& graph = module.graphs[index];
+    for (const Node& node : graph.nodes) {
+      for (const ValueId input : node.inputs) {
+        const ConstantId id = graph[input].constant;
         if (!id.valid() || counted[static_cast<size_t>(id.index)]) continue;
         counted[static_cast<size_t>(id.index)] = true;
-        const ir::Constant& constant = module.constants[id];
+        const Constant& constant = module.constants[id];
         bytes += BytesOf(constant, EncodingOf(graph, node, constant));
       }
     }
@@ -60,4 +62,10 @@ uint64_t WeightBytes(const ir::Module& module) {
   return bytes;
 }
 
-}  // namespace hexllm::quant
+uint64_t WeightBytes(const Module& module) {
+  std::vector<size_t> all(module.graphs.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return WeightBytes(module, all);
+}
+
+}  // namespace hexllm::ir

@@ -1,0 +1,90 @@
+#include "compile/probe_target.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "artifact/writer.h"
+#include "compile/key_statistics.h"
+#include "compile/stand_in.h"
+#include "compile/targets.h"
+#include "models/decoder.h"
+#include "passes/pipeline.h"
+#include "quant/assign.h"
+
+namespace hexllm {
+namespace {
+
+// Of table and head: programs differ in size only.
+constexpr int64_t kVocabRows = 256;
+
+// What the recipe says about the linears of each layer.
+std::map<int, std::string> SettingsOfLayers(
+    const quant::ResolvedRecipe& recipe) {
+  std::map<int, std::string> texts;
+  for (const auto& [name, settings] : recipe.layers) {
+    const auto layer = LayerOfName(name);
+    if (!layer) continue;
+    // The layer's number out of the name.
+    const std::string prefix = "model.layers." + std::to_string(*layer);
+    texts[*layer] += name.substr(prefix.size());
+    texts[*layer] += ' ';
+    texts[*layer] += settings.scheme->name;
+    texts[*layer] += ' ' + std::to_string(settings.block) + ';';
+  }
+  return texts;
+}
+
+// The first layer, the last, and the first of each other kind.
+std::set<int64_t> LayersToProbe(const ProbeJob& job) {
+  std::set<int64_t> layers = {0, job.source.config.layers - 1};
+  std::set<std::string> seen;
+  for (const auto& [layer, text] : SettingsOfLayers(job.recipe)) {
+    if (seen.insert(text).second) layers.insert(layer);
+  }
+  return layers;
+}
+
+// Scales that are found fast: they do not matter.
+quant::ResolvedRecipe WithoutSearch(quant::ResolvedRecipe recipe) {
+  recipe.recipe.defaults.weight_observer = quant::WeightObserverKind::kMinMax;
+  for (auto& [name, settings] : recipe.layers)
+    settings.weight_observer = quant::WeightObserverKind::kMinMax;
+  return recipe;
+}
+
+Result<ir::Module> BuildLayers(const ProbeJob& job) {
+  GraphPlan plan = job.plan;
+  plan.shards = job.source.config.layers;  // a layer each
+  const std::set<int64_t> layers = LayersToProbe(job);
+  std::vector<models::GraphRequest> requests;
+  for (models::GraphRequest request :
+       GraphRequests(plan, job.options.prefill_logits)) {
+    request.vocab_rows = kVocabRows;
+    if (layers.contains(request.shard)) requests.push_back(request);
+  }
+  HX_ASSIGN_OR_RETURN(ir::Module module,
+                      models::BuildDecoder(job.source, requests));
+  HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, {}));
+  const quant::Ranges ranges = StandInRanges(module);
+  const quant::ResolvedRecipe recipe = WithoutSearch(job.recipe);
+  HX_RETURN_IF_ERROR(
+      quant::AssignEncodings(module, {.recipe = &recipe, .ranges = &ranges})
+          .status());
+  return module;
+}
+
+}  // namespace
+
+Status ProbeTarget(const ProbeJob& job) {
+  if (!NeedsStaticRecipe(job.options.target)) return OkStatus();
+  job.progress.Begin("try single layers", "", 0);
+  HX_ASSIGN_OR_RETURN(const ir::Module module, BuildLayers(job));
+  artifact::MemorySink dropped;
+  NullProgress quiet;
+  return LowerForTarget(job.options.target, module, dropped, quiet).status();
+}
+
+}  // namespace hexllm
