@@ -1,7 +1,6 @@
 // linear: a Conv2d of 1 x 1 over [1,1,T,K]. FullyConnected compiles to the same
 // schedule, but does not take weights in blocks.
 #include "backend/htp/ops/ops.h"
-#include "backend/htp/soc_table.h"
 
 namespace hexllm::htp {
 namespace {
@@ -13,16 +12,15 @@ struct LinearNode {
 };
 
 Status CheckFeatures(const GraphLowering& lowering, const LinearNode& linear) {
-  const Soc& soc = lowering.session().soc();
   if (linear.w.encoding && linear.w.encoding->block > 0) {
     if (linear.dtype == DType::kF16) {
       return lowering.Unsupported(
           linear.node, "the HTP has no products of f16 and weights in blocks");
     }
-    return RequireFeature(soc, Feature::kBlockWeights);
+    return RequireFor(lowering, linear.node, Feature::kBlockWeights);
   }
   if (linear.w.encoding && linear.w.encoding->dtype == DType::kI16) {
-    return RequireFeature(soc, Feature::k16BitWeights);
+    return RequireFor(lowering, linear.node, Feature::k16BitWeights);
   }
   return OkStatus();
 }

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "backend/htp/ops/ops.h"
-#include "backend/htp/soc_table.h"
 
 namespace hexllm::htp {
 namespace {
@@ -34,8 +33,7 @@ Result<TensorId> SecondInput(GraphLowering& lowering, const ir::Node& node,
   HX_ASSIGN_OR_RETURN(const TensorId b,
                       lowering.Input(node, 1, encoding.dtype));
   if (encoding.dtype == DType::kU8) return b;
-  HX_RETURN_IF_ERROR(
-      RequireFeature(lowering.session().soc(), Feature::k16BitKv));
+  HX_RETURN_IF_ERROR(RequireFor(lowering, node, Feature::k16BitKv));
   if (ZeroPointOf(encoding) == kMiddle) return b;
   HX_ASSIGN_OR_RETURN(const TensorId symmetric,
                       lowering.Inner(node, {.suffix = ".symmetric",

@@ -46,6 +46,12 @@ constexpr EmitRow kEmit[] = {
 
 }  // namespace
 
+Status RequireFor(const GraphLowering& lowering, const ir::Node& node,
+                  Feature feature) {
+  const Status can = RequireFeature(lowering.session().soc(), feature);
+  return can.ok() ? can : lowering.Unsupported(node, can.error().message);
+}
+
 Status EmitNode(GraphLowering& lowering, const ir::Node& node) {
   const auto index = static_cast<size_t>(node.op);
   HX_CHECK(index < std::size(kEmit) && kEmit[index].op == node.op);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "backend/htp/lower_graph.h"
+#include "backend/htp/soc_table.h"
 #include "base/status.h"
 #include "ir/graph.h"
 
@@ -15,6 +16,10 @@ namespace hexllm::htp {
 // Adds what `node` becomes. kUnsupported names the node and what about it the
 // HTP does not have.
 Status EmitNode(GraphLowering& lowering, const ir::Node& node);
+
+// Ok, or what RequireFeature says, with the graph and the node that needs it.
+Status RequireFor(const GraphLowering& lowering, const ir::Node& node,
+                  Feature feature);
 
 Status EmitAdd(GraphLowering& lowering, const ir::Node& node);
 Status EmitConcat(GraphLowering& lowering, const ir::Node& node);
