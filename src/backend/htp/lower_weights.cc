@@ -265,11 +265,15 @@ Result<StaticTensor> MakeGamma(const Constant& w, const GammaForm& form) {
     for (float& value : values) value *= static_cast<float>(form.factor);
     return EncodedVector(values, {.dtype = DType::kF16}, 1);
   }
-  const bool as_it_is =
-      form.offset == 0 && w.encoding && w.encoding->dtype == form.dtype;
-  const Encoding encoding =
-      as_it_is ? *w.encoding : CodesFor(values, form.dtype);
-  return EncodedVector(values, encoding, form.factor);
+  const bool as_it_is = form.offset == 0 && !form.symmetric && w.encoding &&
+                        w.encoding->dtype == form.dtype;
+  if (as_it_is) return EncodedVector(values, *w.encoding, form.factor);
+  // With its negative beside each number, 0 is in the middle.
+  std::vector<float> range = values;
+  if (form.symmetric) {
+    for (const float value : values) range.push_back(-value);
+  }
+  return EncodedVector(values, CodesFor(range, form.dtype), form.factor);
 }
 
 Result<StaticTensor> MakeBeta(const Constant& bias, DType dtype) {

@@ -47,9 +47,10 @@ struct GammaForm {
   DType dtype = DType::kU16;  // u8, u16 or f16
   double offset = 0;          // added to each number
   double factor = 1;          // of the sum
+  bool symmetric = false;     // 0 is the middle code
 };
-// w[M] of a norm. Its own codes when it has codes of that type and no offset,
-// else codes of its least and greatest number.
+// w[M] of a norm. Its own codes when it has codes of that type, no offset and
+// the form wants no other zero, else codes of its least and greatest number.
 Result<StaticTensor> MakeGamma(const ir::Constant& w, const GammaForm& form);
 
 // bias[M] of a norm that is computed in `dtype`: f16, or i32 with the steps of

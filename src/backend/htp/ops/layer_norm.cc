@@ -1,4 +1,5 @@
-// layer_norm: LayerNorm over the last axis.
+// layer_norm: LayerNorm over the last axis. The library takes a u16 weight
+// whose zero is the middle code, and an i32 bias.
 #include "backend/htp/ops/ops.h"
 
 namespace hexllm::htp {
@@ -9,7 +10,9 @@ Status EmitLayerNorm(GraphLowering& lowering, const ir::Node& node) {
   HX_ASSIGN_OR_RETURN(const TensorId x, lowering.Input(node, 0, dtype, layout));
   HX_ASSIGN_OR_RETURN(const ir::Constant* w, lowering.ConstantOf(node, 1));
   HX_ASSIGN_OR_RETURN(const ir::Constant* bias, lowering.ConstantOf(node, 2));
-  HX_ASSIGN_OR_RETURN(StaticTensor scale, MakeGamma(*w, {.dtype = dtype}));
+  HX_ASSIGN_OR_RETURN(
+      StaticTensor scale,
+      MakeGamma(*w, {.dtype = dtype, .symmetric = dtype == DType::kU16}));
   HX_ASSIGN_OR_RETURN(StaticTensor shift, MakeBeta(*bias, dtype));
   HX_ASSIGN_OR_RETURN(const TensorId gamma,
                       lowering.Static(node, ".weight", std::move(scale)));
