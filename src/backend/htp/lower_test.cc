@@ -128,6 +128,26 @@ TEST_F(HtpLower, SaysThatTheLibraryIsMissing) {
               ErrorCode::kEnvironment, "/no/such/folder");
 }
 
+// Rows go through another shape; the last one is not whole tiles.
+TEST_F(HtpLower, ConvertsRowsToHalvesAndBack) {
+  for (const int64_t width : {64, 40}) {
+    Builder b;
+    const ir::ValueId half = b.Node(OpKind::kConvert, {b.Input({1, width})});
+    b.graph()[half].encoding = {.dtype = DType::kF16};
+    b.Output(half);
+    b.graph().AddOutput({.kind = RoleKind::kTap, .name = "codes"},
+                        b.Node(OpKind::kConvert, {half}));
+    ir::HostTensor x{.type = F32Type({1, width})};
+    for (int64_t i = 0; i < width; ++i)
+      x.floats.push_back(0.001F * static_cast<float>(37 * i - 999));
+    const auto found = RunOnHtp(b.module, 0, {.lib_dir = folder_}, {{x}});
+    ASSERT_TRUE(found.ok()) << found.error().message;
+    const auto wanted = ir::Interpret(b.module, b.graph(), {{x}});
+    for (size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_EQ((*found)[i].floats, wanted[i].floats) << i;
+  }
+}
+
 TEST_F(HtpLower, WritesTheCompilersSchedule) {
   const testing::TempDir dir;
   testing::TestArtifact artifact;
