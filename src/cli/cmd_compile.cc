@@ -15,6 +15,7 @@ struct Flags {
   QuantFlags quant;
   BackendOptions engine;
   bool simulator = false;
+  bool estimate = false;
   bool quiet = false;
 };
 
@@ -40,6 +41,7 @@ Status Compile(const Flags& flags) {
                     options.target.name)};
   }
   if (flags.simulator) options.target.use = htp::ContextUse::kBoth;
+  if (flags.estimate) options.estimate_scratch = TemporaryFolder();
   HX_RETURN_IF_ERROR(
       CheckOutput(options.quant_attrs_path, flags.model, inputs));
   HX_RETURN_IF_ERROR(
@@ -67,6 +69,10 @@ Body AddCompile(CLI::App& app) {
   app.add_flag("--simulator", flags->simulator,
                "htp: besides contexts that x86 can load, where those for the "
                "chip are not");
+  app.add_flag(
+      "--estimate", flags->estimate,
+      "htp: keep in the artifact what `hexllm bench --estimate` shows; "
+      "compiles everything twice");
   AddModelModeFlag(app, options.mode);
   app.add_option(
          "--prefill-ar-len", options.prefill_ar_len,

@@ -30,5 +30,6 @@ Body AddTemplate(CLI::App& app);
 Body AddInspect(CLI::App& app);
 Body AddEval(CLI::App& app);
 Body AddRecipe(CLI::App& app);
+Body AddBench(CLI::App& app);
 
 }  // namespace hexllm::cli

@@ -21,6 +21,7 @@ constexpr Command kCommands[] = {
     {"logits", "Write the logits of every position of given token ids",
      AddLogits},
     {"eval", "Measure perplexity", AddEval},
+    {"bench", "Estimate how long a model takes on a phone", AddBench},
     {"tokenize", "Text to token ids", AddTokenize},
     {"detokenize", "Token ids to text", AddDetokenize},
     {"template", "Render a chat with a model's chat template", AddTemplate},

@@ -152,11 +152,11 @@ namespace {
 constexpr const char* kReadFlags[] = {
     "--config", "--params", "--tokenizer-model", "--set", "--decoder-model"};
 constexpr const char* kCompileFlags[] = {
-    "--model-mode",      "--prefill-ar-len",
-    "--max-context-len", "--recipe",
-    "--calib-prompt",    "--calib-tokens",
-    "--calib-samples",   "--calib-tasks",
-    "--calib-limit",     "--soc"};
+    "--model-mode",    "--prefill-ar-len", "--max-context-len",
+    "--recipe",        "--calib-prompt",   "--calib-tokens",
+    "--calib-samples", "--calib-tasks",    "--calib-limit",
+    "--soc",           "--prefill-logits", "--embedding",
+    "--num-sharding"};
 
 bool IsGiven(const CLI::App& app, const char* flag) {
   const CLI::Option* option = app.get_option_no_throw(flag);
@@ -165,14 +165,15 @@ bool IsGiven(const CLI::App& app, const char* flag) {
 
 }  // namespace
 
-Status RefuseModelFlags(const CLI::App& app, const std::string& model) {
+Status RefuseModelFlags(const CLI::App& app, const std::string& model,
+                        std::string_view allowed) {
   if (!IsArtifact(model)) return OkStatus();
   std::vector<const char*> refused(std::begin(kCompileFlags),
                                    std::end(kCompileFlags));
   if (!IsGiven(app, "--model"))
     refused.insert(refused.end(), std::begin(kReadFlags), std::end(kReadFlags));
   for (const char* name : refused) {
-    if (!IsGiven(app, name)) continue;
+    if (name == allowed || !IsGiven(app, name)) continue;
     return Error{ErrorCode::kUsage,
                  fmt::format("{}: expected with a checkpoint only; {} is an "
                              "artifact, compiled already",

@@ -50,8 +50,10 @@ Result<std::optional<OutputFile>> OptionalOutput(
 
 // kUsage when `model` is an artifact and a flag was given that says how to read
 // or compile a checkpoint: an artifact is compiled already. With --model there
-// is a checkpoint to read, and its float graph alone is compiled.
-Status RefuseModelFlags(const CLI::App& app, const std::string& model);
+// is a checkpoint to read, and its float graph alone is compiled. `allowed` is
+// a flag that the command has another use for.
+Status RefuseModelFlags(const CLI::App& app, const std::string& model,
+                        std::string_view allowed = "");
 
 // True when `path` is a file that begins like an artifact.
 bool IsArtifact(const std::string& path);

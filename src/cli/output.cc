@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "runtime/statistics.h"
 
@@ -53,6 +54,12 @@ std::string OneLine(std::string_view text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == '\x7f') c = ' ';
   }
   return line;
+}
+
+std::string TemporaryFolder() {
+  std::error_code error;
+  const auto folder = std::filesystem::temp_directory_path(error);
+  return error ? "." : folder.string();
 }
 
 StderrProgress::StderrProgress(Verbosity verbosity)

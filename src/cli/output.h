@@ -25,6 +25,9 @@ void PrintNote(std::string_view text);
 // spaces.
 std::string OneLine(std::string_view text);
 
+// Where files on the way go: TMPDIR, else the system's.
+std::string TemporaryFolder();
+
 // Shows long work on stderr: one line that is redrawn on a terminal, one plain
 // line per step elsewhere. Quiet: warnings only.
 class StderrProgress final : public ProgressSink {

@@ -10,6 +10,8 @@
 #include "base/quote.h"
 #include "compile/artifact_parts.h"
 #include "compile/default_recipe.h"
+#include "compile/estimate_graphs.h"
+#include "compile/estimate_report.h"
 #include "compile/graph_plan.h"
 #include "compile/probe_target.h"
 #include "compile/quantize.h"
@@ -36,6 +38,7 @@ struct Job {
   TextAssets text;
   quant::Recipe recipe;
   GraphPlan plan;
+  const StandIns* stand_ins = nullptr;  // as QuantizeJob has it
 };
 
 std::string DefaultRecipe(const CompileOptions& options,
@@ -57,23 +60,48 @@ std::string_view MissingOf(const quant::Recipe& recipe,
   return "";
 }
 
+Result<quant::Recipe> FindRecipe(const CompileOptions& options,
+                                 const models::ModelSource& source) {
+  if (options.recipe_json.empty()) {
+    return quant::FindRecipe(options.recipe.empty()
+                                 ? DefaultRecipe(options, source)
+                                 : options.recipe);
+  }
+  HX_ASSIGN_OR_RETURN(const Json json, ParseJson(options.recipe_json));
+  return quant::ParseRecipe(json, "recipe");
+}
+
 // kUsage when stage or target and recipe contradict each other.
 Result<quant::Recipe> ChooseRecipe(const CompileOptions& options,
                                    const models::ModelSource& source) {
-  HX_ASSIGN_OR_RETURN(
-      quant::Recipe recipe,
-      quant::FindRecipe(options.recipe.empty() ? DefaultRecipe(options, source)
-                                               : options.recipe));
+  HX_ASSIGN_OR_RETURN(quant::Recipe recipe, FindRecipe(options, source));
   const std::string_view missing = MissingOf(recipe, options);
   if (missing.empty()) return recipe;
   return Error{ErrorCode::kUsage, fmt::format("--recipe: expected {}, found {}",
                                               missing, Quoted(recipe.name))};
 }
 
+EstimateJob EstimateJobOf(const CompileOptions& options) {
+  return {.socs = {options.target.soc},
+          .lib_dir = options.target.qnn_lib_dir,
+          .scratch_parent = options.estimate_scratch};
+}
+
+// What would fail after the work fails before it.
+Status CheckWantedEstimate(const CompileOptions& options) {
+  if (options.estimate_scratch.empty()) return OkStatus();
+  if (NeedsStaticRecipe(options.target))
+    return CheckEstimate(EstimateJobOf(options));
+  return Error{ErrorCode::kUsage,
+               fmt::format("--estimate: expected with --target htp, found {}",
+                           options.target.name)};
+}
+
 Result<Job> Prepare(const std::string& model_path,
                     const CompileOptions& options, ProgressSink& progress) {
   progress.Begin("open checkpoint", "", 0);
   HX_RETURN_IF_ERROR(CheckTarget(options.target));
+  HX_RETURN_IF_ERROR(CheckWantedEstimate(options));
   HX_ASSIGN_OR_RETURN(models::ModelSource source,
                       models::OpenModel(model_path, options.source));
   HX_ASSIGN_OR_RETURN(const GraphPlan plan, PlanGraphs(options, source.config));
@@ -126,13 +154,16 @@ Result<ir::Module> BuildGraphs(const Job& job) {
                              .calibration = job.options.calibration,
                              .threads = job.options.threads,
                              .context = job.plan.context,
-                             .progress = job.progress};
+                             .progress = job.progress,
+                             .stand_ins = job.stand_ins};
   if (IsStatic(job.recipe)) {
-    HX_RETURN_IF_ERROR(ProbeTarget({.source = job.source,
-                                    .recipe = recipe,
-                                    .options = job.options,
-                                    .plan = job.plan,
-                                    .progress = job.progress}));
+    if (job.stand_ins == nullptr) {
+      HX_RETURN_IF_ERROR(ProbeTarget({.source = job.source,
+                                      .recipe = recipe,
+                                      .options = job.options,
+                                      .plan = job.plan,
+                                      .progress = job.progress}));
+    }
     HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, DumpOptions(job)));
     HX_RETURN_IF_ERROR(Quantize(module, recipe, quantize));
   } else {
@@ -172,15 +203,36 @@ Result<std::optional<OutputFile>> OpenQuantAttrs(const Job& job) {
   return std::optional<OutputFile>(std::move(file));
 }
 
+// A manifest that says what `module` is; no graphs yet.
+artifact::Manifest HeadOf(const Job& job, const ir::Module& module) {
+  artifact::Manifest manifest = ManifestOf(job.source, job.plan.context);
+  manifest.recipe = job.recipe.name;
+  manifest.weight_bytes = ir::WeightBytes(module);
+  return manifest;
+}
+
+// The estimates of the graphs that `head` is about, as the artifact keeps them.
+Status AddEstimate(const Job& job, const ir::Module& module,
+                   const artifact::Manifest& head,
+                   artifact::SegmentSink& sink) {
+  if (job.options.estimate_scratch.empty()) return OkStatus();
+  HX_ASSIGN_OR_RETURN(
+      ModelEstimate estimate,
+      EstimateGraphs(module, head, EstimateJobOf(job.options), job.progress));
+  estimate.calibrated = true;
+  return sink
+      .Add({std::string(kEstimateSegment), artifact::SegmentKind::kText},
+           AsBytes(DumpJson(EstimateToJson(estimate))))
+      .status();
+}
+
 // Fills `sink`, and `attrs` unless null, and returns the manifest that goes
 // with it.
 Result<artifact::Manifest> EmitArtifact(const Job& job,
                                         artifact::SegmentSink& sink,
                                         OutputFile* attrs) {
   HX_ASSIGN_OR_RETURN(const ir::Module module, BuildGraphs(job));
-  artifact::Manifest manifest = ManifestOf(job.source, job.plan.context);
-  manifest.recipe = job.recipe.name;
-  manifest.weight_bytes = ir::WeightBytes(module);
+  artifact::Manifest manifest = HeadOf(job, module);
   if (quant::Quantizes(job.recipe)) {
     manifest.stage = NeedsStaticRecipe(job.options.target) ? "device" : "qdq";
     HX_RETURN_IF_ERROR(AddQuantization(job, module, sink, attrs));
@@ -193,6 +245,7 @@ Result<artifact::Manifest> EmitArtifact(const Job& job,
   HX_ASSIGN_OR_RETURN(
       manifest.graphs,
       LowerForTarget(job.options.target, module, sink, job.progress));
+  HX_RETURN_IF_ERROR(AddEstimate(job, module, manifest, sink));
   return manifest;
 }
 
@@ -219,6 +272,21 @@ Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
   HX_ASSIGN_OR_RETURN(artifact::Manifest manifest,
                       EmitArtifact(job, sink, nullptr));
   return sink.Finish(std::move(manifest), job.source.checkpoint);
+}
+
+Result<HtpGraphs> BuildWithStandIns(const std::string& model_path,
+                                    const CompileOptions& options,
+                                    const StandIns& stand_ins,
+                                    ProgressSink& progress) {
+  CompileOptions for_htp = options;
+  for_htp.target.name = "htp";
+  HX_ASSIGN_OR_RETURN(Job job, Prepare(model_path, for_htp, progress));
+  job.stand_ins = &stand_ins;
+  HX_ASSIGN_OR_RETURN(ir::Module module, BuildGraphs(job));
+  artifact::Manifest manifest = HeadOf(job, module);
+  return HtpGraphs{.module = std::move(module),
+                   .manifest = std::move(manifest),
+                   .checkpoint = job.source.checkpoint};
 }
 
 }  // namespace hexllm

@@ -14,7 +14,9 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "compile/calibration_set.h"
+#include "compile/stand_in.h"
 #include "compile/targets.h"
+#include "ir/graph.h"
 #include "models/decoder.h"
 #include "models/model_source.h"
 
@@ -46,6 +48,8 @@ struct CompileOptions {
   // Recipes whose ranges are static give the qdq stage: the graphs as the HTP
   // gets them, run on the CPU.
   std::string recipe = {};
+  // The recipe itself, in the place of a name, when not empty: an artifact's.
+  std::string recipe_json = {};
   CalibrationOptions calibration = {};
   int threads = 0;  // of calibration; 0 = one per physical core
   // When not empty: CompileToFile writes the encodings there as JSON.
@@ -63,6 +67,9 @@ struct CompileOptions {
   int64_t num_sharding = 1;
   std::string dump_ir_dir = {};  // when not empty: the module before and after
                                  // each pass goes there as text
+  // htp: when not empty, the artifact also gets the estimates of its graphs
+  // (compile/estimate.h); a folder for the compiler's schedules meanwhile.
+  std::string estimate_scratch = {};
 };
 
 // Compiles the checkpoint at `model_path` into the file `out_path`, whole or
@@ -77,5 +84,20 @@ Status CompileToFile(const std::string& model_path, const std::string& out_path,
 Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
     const std::string& model_path, const CompileOptions& options,
     ProgressSink& progress);
+
+// The graphs of a model as the HTP's compiler gets them, but for ranges.
+struct HtpGraphs {
+  ir::Module module;
+  // Model, recipe, context and weights; no graphs.
+  artifact::Manifest manifest;
+  std::shared_ptr<const Checkpoint> checkpoint;  // the module points into it
+};
+
+// Builds them without calibrating, which takes a second: for what asks about
+// programs and not about numbers. Errors as above.
+Result<HtpGraphs> BuildWithStandIns(const std::string& model_path,
+                                    const CompileOptions& options,
+                                    const StandIns& stand_ins,
+                                    ProgressSink& progress);
 
 }  // namespace hexllm

@@ -58,6 +58,20 @@ std::set<int> ChooseWideKeys(const Calibration& calibration,
   return wide;
 }
 
+// Warnings are dropped: they are about numbers.
+Status QuantizeWithStandIns(ir::Module& module,
+                            const quant::ResolvedRecipe& recipe,
+                            const QuantizeJob& job) {
+  job.progress.Begin("quantize", "", 0);
+  const quant::Ranges ranges = StandInRanges(module);
+  return quant::AssignEncodings(module,
+                                {.recipe = &recipe,
+                                 .ranges = &ranges,
+                                 .wide_k_layers = job.stand_ins->wide_k_layers,
+                                 .progress = &job.progress})
+      .status();
+}
+
 }  // namespace
 
 Result<quant::ResolvedRecipe> ResolveFor(const ir::Module& module,
@@ -76,6 +90,8 @@ bool IsStatic(const quant::Recipe& recipe) {
 
 Status Quantize(ir::Module& module, const quant::ResolvedRecipe& recipe,
                 const QuantizeJob& job) {
+  if (job.stand_ins != nullptr)
+    return QuantizeWithStandIns(module, recipe, job);
   Calibration calibration;
   if (NeedsRanges(recipe)) {
     HX_ASSIGN_OR_RETURN(

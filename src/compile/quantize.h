@@ -7,6 +7,7 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "compile/calibration_set.h"
+#include "compile/stand_in.h"
 #include "ir/graph.h"
 #include "models/model_source.h"
 #include "quant/recipe.h"
@@ -21,6 +22,8 @@ struct QuantizeJob {
   int threads = 0;      // of calibration; 0 = one per physical core
   int64_t context = 0;  // C: calibration sequences are no longer
   ProgressSink& progress;
+  // When not null: in the place of a calibration, for graphs that never run.
+  const StandIns* stand_ins = nullptr;
 };
 
 // `recipe` (a name or a file) with its rules applied to the linears of

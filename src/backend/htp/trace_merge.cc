@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "backend/htp/trace_walker.h"
@@ -13,6 +14,7 @@ namespace hexllm::htp {
 namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
+constexpr std::string_view kProcessName = "process_name";
 
 // Copies the events of one schedule, with another process and unit of time.
 class EventCopier final : public TraceWalker {
@@ -39,6 +41,7 @@ class EventCopier final : public TraceWalker {
     if (BeginValue()) fmt::format_to(std::back_inserter(text_), "{}", value);
   }
   void OnText(const std::string& value) override {
+    if (InEvent(0) && Key() == "name") dropped_ = value == kProcessName;
     if (!IsProcess() && BeginValue()) text_ += DumpJson(value);
   }
   void OnLiteral(std::string_view value) override {
@@ -55,8 +58,10 @@ class EventCopier final : public TraceWalker {
   Target target_;
   std::string text_;
   Status status_;
-  std::string open_;   // the brackets that are open in the event at hand
-  bool first_ = true;  // nothing stands in the innermost of them yet
+  std::string open_;      // the brackets that are open in the event at hand
+  bool first_ = true;     // nothing stands in the innermost of them yet
+  size_t begin_ = 0;      // of the event at hand, in text_
+  bool dropped_ = false;  // it names the process, which has a name already
 };
 
 bool EventCopier::BeginValue() {
@@ -69,6 +74,8 @@ bool EventCopier::BeginValue() {
 
 void EventCopier::OnOpen(char bracket) {
   if (AtEvent() && bracket == '{') {
+    begin_ = text_.size();
+    dropped_ = false;
     fmt::format_to(std::back_inserter(text_), ",\n{{\"pid\":{}",
                    target_.process);
     open_ = bracket;
@@ -86,6 +93,7 @@ void EventCopier::OnClose(char bracket) {
   text_ += bracket;
   open_.pop_back();
   first_ = false;
+  if (open_.empty() && dropped_) text_.resize(begin_);
   if (open_.empty() && text_.size() >= kBufferBytes) (void)Flush();
 }
 
@@ -101,7 +109,7 @@ Result<TraceMerger> TraceMerger::Create(const std::string& path) {
 Status TraceMerger::Add(const Schedule& schedule) {
   HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(schedule.path));
   ++processes_;
-  const Json name = {{"name", "process_name"},
+  const Json name = {{"name", kProcessName},
                      {"ph", "M"},
                      {"pid", processes_},
                      {"args", {{"name", schedule.title}}}};

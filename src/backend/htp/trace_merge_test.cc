@@ -8,11 +8,13 @@
 namespace hexllm::htp {
 namespace {
 
-// Two events, a counter, a thread's name; other sections are left out.
+// An event, a counter, names; the process gets another name, and other sections
+// are left out.
 constexpr std::string_view kSchedule = R"json({"traceEvents": [
 {"name":"q::\"Conv\"","ph":"X","tid":3,"pid":0,"ts":2000,"dur":500,"args":{
  "input_dims":[[1,8],[]],"flag":true,"bytes":{"dram_read": 4096}}},
 {"name":"TCM usage","ph":"C","ts":7,"args":{"Bytes":0}},
+{"name":"process_name","ph":"M","pid":0,"args":{"name":"NSP 0"}},
 {"name":"thread_name","ph":"M","tid":3,"pid":0,"args":{"name":"HVX 1:"}}
 ],
 "Hextimate Configuration": {"sim_core_freq":1000.0}})json";
