@@ -28,6 +28,7 @@ class SetBuilder {
   Status AddIds(int64_t vocab);
   Status AddSamples();
   Status AddTasks();
+  Status AddDefaultChat();
   Status AddDefault(int64_t vocab, ProgressSink& progress);
 
   TokenSequences Take() { return std::move(set_); }
@@ -186,9 +187,22 @@ Status SetBuilder::AddTasks() {
   return OkStatus();
 }
 
+// The tokens between turns have activations of their own: without them the
+// ranges of SmolLM2 135M clip whole positions of a chat.
+Status SetBuilder::AddDefaultChat() {
+  Json messages = Json::array();
+  for (const CalibrationTurn& turn : kDefaultCalibrationChat) {
+    messages.push_back({{"role", "user"}, {"content", turn.question}});
+    messages.push_back({{"role", "assistant"}, {"content", turn.answer}});
+  }
+  return AddChat(messages, false);
+}
+
 Status SetBuilder::AddDefault(int64_t vocab, ProgressSink& progress) {
-  if (text_.tokenizer)
-    return AddText(kDefaultCalibrationText, AddSpecial::kYes);
+  if (text_.tokenizer) {
+    HX_RETURN_IF_ERROR(AddText(kDefaultCalibrationText, AddSpecial::kYes));
+    return text_.chat_template ? AddDefaultChat() : OkStatus();
+  }
   progress.Warn(
       "calibration: the checkpoint has no tokenizer and no --calib-tokens were "
       "given; using pseudo-random ids, which are a poor stand-in for text");

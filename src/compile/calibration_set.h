@@ -16,8 +16,9 @@
 namespace hexllm {
 
 // What to calibrate on. All sources that are named are used, in this order;
-// with none, the built-in text (or, for a model without tokenizer, a fixed
-// pseudo-random sequence, with a warning).
+// with none, the built-in text and, for a model with a chat template, the
+// built-in chat (for a model without tokenizer, a fixed pseudo-random sequence,
+// with a warning).
 struct CalibrationOptions {
   // A user's message each, in the model's chat template where it has one.
   std::vector<std::string> prompts = {};

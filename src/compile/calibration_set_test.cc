@@ -85,6 +85,19 @@ TEST(CalibrationSet, SamplesTakeAllForms) {
   EXPECT_EQ(tokenizer->Decode((*set)[2], SpecialTokens::kKeep), "[user]three");
 }
 
+TEST(CalibrationSet, DefaultHasAChatWhereThereIsATemplate) {
+  TextAssets text = WithTokenizer();
+  ASSERT_EQ(Make({}, text)->size(), 1u);
+  text.chat_template =
+      "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+  const auto set = Make({}, text);
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  ASSERT_EQ(set->size(), 2u);
+  const auto tokenizer = Tokenizer::Create(TokenizerData(*text.tokenizer));
+  const std::string chat = tokenizer->Decode(set->back(), SpecialTokens::kKeep);
+  EXPECT_TRUE(chat.starts_with("[user]Why does bread rise?[assistant]Yeast"));
+}
+
 TEST(CalibrationSet, PromptsWithoutATemplateAreText) {
   const TextAssets text = WithTokenizer();
   const auto set = Make({.prompts = {"hello"}}, text);

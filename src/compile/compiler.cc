@@ -155,7 +155,8 @@ Result<ir::Module> BuildGraphs(const Job& job) {
                              .threads = job.options.threads,
                              .context = job.plan.context,
                              .progress = job.progress,
-                             .stand_ins = job.stand_ins};
+                             .stand_ins = job.stand_ins,
+                             .has_half = HasHalf(job.options.target)};
   if (IsStatic(job.recipe)) {
     if (job.stand_ins == nullptr) {
       HX_RETURN_IF_ERROR(ProbeTarget({.source = job.source,

@@ -1,6 +1,6 @@
 // What calibration reads when the user names nothing: prose, a dialogue, a
-// list, numbers and code, so that most habits of text occur. Written for this
-// project.
+// list, numbers and code, so that most habits of text occur, and a chat, whose
+// turns are marked by tokens that occur nowhere else. Written for this project.
 #pragma once
 
 #include <string_view>
@@ -36,5 +36,26 @@ The committee met on Tuesday, 14 March, and agreed on three points: the bridge w
 
 Dear Tomas, thank you for the photographs! The one with the snow on the roof is already on our wall. Could you send me the recipe for the soup as well? I remember beans, smoked paprika and something sour, but I cannot get it right. We hope to visit in June, if the trains are running again. Give my love to everyone. Yours, Ines
 )";
+
+// A user's message and the answer. For models with a chat template.
+struct CalibrationTurn {
+  std::string_view question;
+  std::string_view answer;
+};
+inline constexpr CalibrationTurn kDefaultCalibrationChat[] = {
+    {"Why does bread rise?",
+     "Yeast eats the sugars in the dough and gives off carbon dioxide. The gas "
+     "is caught in a net of gluten, which forms when flour and water are "
+     "kneaded, and the bubbles grow until the heat of the oven sets the "
+     "crumb."},
+    {"How do I plan a small garden? Give me a short list.",
+     "1. Measure the ground and note where the sun falls at noon.\n"
+     "2. Choose plants that want the same water.\n"
+     "3. Dig in compost two weeks before planting.\n"
+     "4. Keep a diary: next year you will not remember."},
+    {"Write a Python function that adds two numbers.",
+     "```python\ndef add(a, b):\n    return a + b\n```"},
+    {"Thanks!", "You're welcome! Is there anything else I can help you with?"},
+};
 
 }  // namespace hexllm

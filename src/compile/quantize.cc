@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/quote.h"
 #include "compile/calibrate.h"
 #include "quant/assign.h"
+#include "quant/residual.h"
 
 namespace hexllm {
 namespace {
@@ -58,17 +60,53 @@ std::set<int> ChooseWideKeys(const Calibration& calibration,
   return wide;
 }
 
+// Whether the residual stream is to be half precision, as the recipe says or
+// leaves open; what was observed of it lies in `stream`.
+bool ChooseHalfResidual(const quant::Recipe& recipe, const quant::Range& stream,
+                        const QuantizeJob& job) {
+  if (recipe.residual != quant::ResidualKind::kAuto)
+    return recipe.residual == quant::ResidualKind::kFloat16;
+  const quant::Scheme& scheme = *recipe.defaults.scheme;
+  if (scheme.activations != quant::ActivationKind::kStatic ||
+      scheme.activation_bits != 16) {
+    return false;
+  }
+  const float most = std::max(-stream.min, stream.max);
+  if (job.has_half && most <= quant::kMostHalf) return true;
+  job.progress.Note(fmt::format(
+      "residual stream in 16-bit codes: {}",
+      job.has_half ? fmt::format("float16 cannot hold its {:g}", most)
+                   : "this chip has no float16"));
+  return false;
+}
+
+// The outputs beside the residual stream that are half precision with it.
+std::set<std::string> ChooseHalfTerms(const ir::Module& module,
+                                      const quant::ResolvedRecipe& recipe,
+                                      const quant::Ranges& ranges,
+                                      ProgressSink& progress) {
+  std::set<std::string> terms = quant::CoarseTerms(module, ranges, recipe);
+  for (const std::string& name : terms)
+    progress.Note(fmt::format(
+        "output of {} in float16: a step of its range is {:g} times as coarse "
+        "as is usual",
+        name, quant::kCoarseSteps));
+  return terms;
+}
+
 // Warnings are dropped: they are about numbers.
 Status QuantizeWithStandIns(ir::Module& module,
                             const quant::ResolvedRecipe& recipe,
                             const QuantizeJob& job) {
   job.progress.Begin("quantize", "", 0);
   const quant::Ranges ranges = StandInRanges(module);
-  return quant::AssignEncodings(module,
-                                {.recipe = &recipe,
-                                 .ranges = &ranges,
-                                 .wide_k_layers = job.stand_ins->wide_k_layers,
-                                 .progress = &job.progress})
+  return quant::AssignEncodings(
+             module,
+             {.recipe = &recipe,
+              .ranges = &ranges,
+              .wide_k_layers = job.stand_ins->wide_k_layers,
+              .half_residual = ChooseHalfResidual(recipe.recipe, {}, job),
+              .progress = &job.progress})
       .status();
 }
 
@@ -112,12 +150,19 @@ Status Quantize(ir::Module& module, const quant::ResolvedRecipe& recipe,
   }
   const std::set<int> wide =
       ChooseWideKeys(calibration, recipe.recipe, job.progress);
+  const quant::Range stream = quant::ResidualRange(module, calibration.ranges);
+  const bool half = ChooseHalfResidual(recipe.recipe, stream, job);
+  std::set<std::string> terms;
+  if (half)
+    terms = ChooseHalfTerms(module, recipe, calibration.ranges, job.progress);
   job.progress.Begin("quantize", "", 0);
   HX_ASSIGN_OR_RETURN(
       const std::vector<std::string> warnings,
       quant::AssignEncodings(module, {.recipe = &recipe,
                                       .ranges = &calibration.ranges,
                                       .wide_k_layers = wide,
+                                      .half_residual = half,
+                                      .half_terms = std::move(terms),
                                       .progress = &job.progress}));
   for (const std::string& warning : warnings) job.progress.Warn(warning);
   return OkStatus();

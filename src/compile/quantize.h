@@ -24,6 +24,7 @@ struct QuantizeJob {
   ProgressSink& progress;
   // When not null: in the place of a calibration, for graphs that never run.
   const StandIns* stand_ins = nullptr;
+  bool has_half = true;  // the chip computes in half precision
 };
 
 // `recipe` (a name or a file) with its rules applied to the linears of

@@ -76,6 +76,11 @@ models::EmbeddingPlace DefaultEmbedding(const TargetOptions& target) {
   return TargetOf(target).embedding;
 }
 
+bool HasHalf(const TargetOptions& target) {
+  const auto soc = htp::FindSoc(target.soc);
+  return soc.ok() && htp::RequireFeature(*soc, htp::Feature::kHalf).ok();
+}
+
 bool NeedsStaticRecipe(const TargetOptions& target) {
   return TargetOf(target).needs_static_recipe;
 }

@@ -34,6 +34,8 @@ Status CheckTarget(const TargetOptions& target);
 // head's rows. htp: the host, since a table in the context has 16 bits a number
 // and the checkpoint's are often smaller, and the context has 4 GiB at most.
 models::EmbeddingPlace DefaultEmbedding(const TargetOptions& target);
+// False when the chip, of any target, has no arithmetic in half precision.
+bool HasHalf(const TargetOptions& target);
 // True when the target runs graphs of kStaticPipeline alone.
 bool NeedsStaticRecipe(const TargetOptions& target);
 

@@ -26,6 +26,10 @@
 // input of 16 bits on no other grid, so that the whole cache would be converted
 // in every step; one of 8 bits it computes with exactly on no other.
 //
+// With half_residual, the embeddings and all sums on the way to the last norm
+// are kF16, and so are norms that read them: a convert "<layer>.input" makes
+// the codes for linears, one "<sum>.term" halves of what is added.
+//
 // Dynamic schemes, on the graph of pipeline "cpu" or before it: only the
 // weights of linears get encodings, and those whose input channels are no whole
 // number of blocks of 32 stay as stored, with a warning.
@@ -65,6 +69,10 @@ struct AssignOptions {
   const ResolvedRecipe* recipe = nullptr;
   const Ranges* ranges = nullptr;    // unused by dynamic schemes and fp16
   std::set<int> wide_k_layers = {};  // keep the activations' width for K
+  bool half_residual = false;        // the residual stream is kF16
+  // Linears whose outputs are kF16 as well: terms of the stream so large that
+  // codes would be too coarse.
+  std::set<std::string> half_terms = {};
   ProgressSink* progress = nullptr;  // null = none
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/quote.h"
 #include "ir/encode.h"
+#include "quant/residual.h"
 
 namespace hexllm::quant {
 namespace {
@@ -103,8 +104,11 @@ Status StaticAssigner::EncodeInputs() {
       case RoleKind::kRopeSin: {
         // As where it is made, in another graph or by the host.
         ir::Value& value = graph_[io.value];
+        const bool half =
+            shared_.options.half_residual && facts_.IsResidual(io.value);
         HX_ASSIGN_OR_RETURN(value.encoding,
-                            FromRange(value.name, Settings(value.name)));
+                            half ? HalfEncoding(value.name)
+                                 : FromRange(value.name, Settings(value.name)));
         break;
       }
       default:
@@ -163,6 +167,8 @@ Status StaticAssigner::EncodeNode(ir::Node& node) {
     default:
       HX_RETURN_IF_ERROR(EncodeOtherConstants(node));
   }
+  if (shared_.options.half_residual && facts_.AddsToResidual(node))
+    ConvertTerms(node);
   if (IsDataMovement(node.op)) {
     graph_[node.output].encoding = graph_[node.inputs[0]].encoding;
     return OkStatus();
@@ -219,17 +225,35 @@ Result<ir::ValueId> StaticAssigner::ConvertedInput(ir::ValueId x,
   if (present && Suits(*present, settings)) return x;
   const std::string source = graph_[SourceOf(graph_, x)].name;
   HX_ASSIGN_OR_RETURN(ir::Encoding encoding, FromRange(source, settings));
+  return Converted(x, layer + ".input", std::move(encoding));
+}
+
+ir::ValueId StaticAssigner::Converted(ir::ValueId x, const std::string& name,
+                                      ir::Encoding encoding) {
+  std::vector<ir::ValueId>& made = converts_[x];
+  for (const ir::ValueId id : made)
+    if (graph_[id].encoding == encoding) return id;
   const ir::TensorType type = graph_.type(x);
   const ir::ValueId converted = {static_cast<int32_t>(graph_.values.size())};
   graph_.values.push_back({.type = type,
-                           .name = layer + ".input",
+                           .name = name,
                            .producer = {static_cast<int32_t>(nodes_.size())},
                            .encoding = std::move(encoding)});
   nodes_.push_back({.op = ir::OpKind::kConvert,
                     .inputs = {x},
                     .output = converted,
                     .attrs = {}});
+  made.push_back(converted);
   return converted;
+}
+
+// Both sides of a sum in halves: what the HTP's addition of halves reads.
+void StaticAssigner::ConvertTerms(ir::Node& node) {
+  const std::string name = graph_[node.output].name + ".term";
+  for (ir::ValueId& input : node.inputs) {
+    if (graph_[input].encoding != Half())
+      input = Converted(input, name, Half());
+  }
 }
 
 void StaticAssigner::EncodeBias(ir::Node& node) {
@@ -264,6 +288,7 @@ Result<ir::Encoding> StaticAssigner::OutputEncoding(const ir::Node& node) {
       use != nullptr && node.op == ir::OpKind::kConvert) {
     return CacheEncoding(node, *use);
   }
+  if (IsHalfOutput(node)) return HalfEncoding(name);
   if (facts_.FindByOutput(node.output) != nullptr) return MaskedEncoding(name);
   if (const MaskedAdd* masked = facts_.FindByScores(node.output))
     return FromRange(graph_[masked->output].name, settings);
@@ -314,6 +339,28 @@ Result<ir::Encoding> StaticAssigner::FromRange(const std::string& name,
   if (IsHalf(settings)) return Half();
   HX_ASSIGN_OR_RETURN(const Range range, shared_.ranges.Find(name));
   return ActivationEncoding(range, FormatOf(settings));
+}
+
+bool StaticAssigner::IsHalfOutput(const ir::Node& node) const {
+  const AssignOptions& options = shared_.options;
+  if (!options.half_residual) return false;
+  if (facts_.IsResidual(node.output)) return true;
+  if (node.op == ir::OpKind::kLinear)
+    return options.half_terms.contains(graph_[node.output].name);
+  const bool norm =
+      node.op == ir::OpKind::kRmsNorm || node.op == ir::OpKind::kLayerNorm;
+  return norm && facts_.IsResidual(node.inputs[0]);
+}
+
+Result<ir::Encoding> StaticAssigner::HalfEncoding(const std::string& name) {
+  if (IsHalf(Defaults())) return Half();
+  HX_ASSIGN_OR_RETURN(const Range range, shared_.ranges.Find(name));
+  if (std::max(-range.min, range.max) <= kMostHalf) return Half();
+  return Error{ErrorCode::kBadInput,
+               fmt::format("value {}: float16 holds numbers up to {}, found {} "
+                           "to {}; a recipe with \"residual\": "
+                           "\"activations\" keeps it in codes",
+                           Quoted(name), kMostHalf, range.min, range.max)};
 }
 
 Result<ir::Encoding> StaticAssigner::MaskedEncoding(const std::string& name) {

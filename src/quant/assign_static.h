@@ -2,6 +2,7 @@
 // which has the rules.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -62,6 +63,10 @@ class StaticAssigner {
   BiasOf BiasCodesOf(const ir::Node& linear) const;
   Status CheckTable(const ir::Node& embedding);
   Result<ir::ValueId> ConvertedInput(ir::ValueId x, const std::string& layer);
+  // `x` rounded to `encoding` by a convert of that name, or by an earlier one.
+  ir::ValueId Converted(ir::ValueId x, const std::string& name,
+                        ir::Encoding encoding);
+  void ConvertTerms(ir::Node& node);
   void EncodeBias(ir::Node& node);
   Status EncodeOtherConstants(ir::Node& node);
   Result<ir::Encoding> OutputEncoding(const ir::Node& node);
@@ -74,12 +79,17 @@ class StaticAssigner {
   Result<ir::Encoding> FromRange(const std::string& name,
                                  const LayerSettings& settings);
   Result<ir::Encoding> MaskedEncoding(const std::string& name);
+  // True for outputs that are kF16 because the residual stream is.
+  bool IsHalfOutput(const ir::Node& node) const;
+  // kF16. kBadInput when the range observed under `name` exceeds it.
+  Result<ir::Encoding> HalfEncoding(const std::string& name);
 
   ir::Module& module_;
   ir::Graph& graph_;
   AssignShared shared_;
   GraphFacts facts_;
   std::vector<ir::Node> nodes_;  // the graph's, with converts, so far
+  std::map<ir::ValueId, std::vector<ir::ValueId>> converts_;  // by what of
 };
 
 }  // namespace hexllm::quant

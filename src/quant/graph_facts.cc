@@ -1,6 +1,6 @@
 #include "quant/graph_facts.h"
 
-#include <set>
+#include <algorithm>
 
 namespace hexllm::quant {
 namespace {
@@ -50,6 +50,31 @@ GraphFacts::GraphFacts(const ir::Graph& graph) {
     if (node.valid() && graph[node].op == ir::OpKind::kConvert)
       converted_[SourceOf(graph, graph[node].inputs[0])] = use;
   }
+  FindResidual(graph);
+}
+
+void GraphFacts::FindResidual(const ir::Graph& graph) {
+  for (const ir::GraphIo& io : graph.inputs) {
+    if (io.role.kind == RoleKind::kEmbedding ||
+        io.role.kind == RoleKind::kHiddenIn) {
+      residual_.insert(io.value);
+    }
+  }
+  for (const ir::Node& node : graph.nodes) {
+    const bool goes_on = node.op == ir::OpKind::kAdd ||
+                         node.op == ir::OpKind::kScale ||
+                         IsDataMovement(node.op);
+    const bool reads =
+        std::any_of(node.inputs.begin(), node.inputs.end(),
+                    [&](ir::ValueId id) { return residual_.contains(id); });
+    if (node.op == ir::OpKind::kEmbedding || (goes_on && reads))
+      residual_.insert(node.output);
+  }
+}
+
+bool GraphFacts::AddsToResidual(const ir::Node& node) const {
+  return node.op == ir::OpKind::kAdd && IsResidual(node.output) &&
+         IsResidual(node.inputs[0]) != IsResidual(node.inputs[1]);
 }
 
 const MaskedAdd* GraphFacts::FindByOutput(ir::ValueId value) const {

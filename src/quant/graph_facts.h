@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "ir/graph.h"
 
@@ -40,15 +41,23 @@ class GraphFacts {
   const CacheUse* FindCache(ir::ValueId value) const;
   // The cache that stores a convert of `value`.
   const CacheUse* FindConverted(ir::ValueId value) const;
+  // True for the embeddings and what is made of them by moves, factors and
+  // sums: what goes from layer to layer beside attention and MLPs.
+  bool IsResidual(ir::ValueId value) const { return residual_.contains(value); }
+  // True for a sum of the residual stream and what is none of it, its term.
+  bool AddsToResidual(const ir::Node& node) const;
   const std::map<ir::ValueId, MaskedAdd>& masked_adds() const {
     return by_output_;
   }
 
  private:
+  void FindResidual(const ir::Graph& graph);
+
   std::map<ir::ValueId, MaskedAdd> by_output_;
   std::map<ir::ValueId, ir::ValueId> output_by_scores_;
   std::map<ir::ValueId, CacheUse> caches_;
   std::map<ir::ValueId, CacheUse> converted_;
+  std::set<ir::ValueId> residual_;
 };
 
 }  // namespace hexllm::quant

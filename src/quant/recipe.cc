@@ -63,6 +63,7 @@ std::string RecipeToJson(const Recipe& recipe) {
                {"defaults", WriteDefaults(recipe.defaults)},
                {"kv_bits", recipe.kv_bits},
                {"kv_outlier_db", recipe.kv_outlier_db},
+               {"residual", WriteResidual(recipe.residual)},
                {"rules", Json::array()}};
   for (const Rule& rule : recipe.rules)
     json["rules"].push_back(WriteRule(rule));

@@ -34,6 +34,15 @@ enum class WeightObserverKind : uint8_t {
 // What shares one scale. Blocks are part of the scheme (16a4w_block).
 enum class WeightGranularity : uint8_t { kPerChannel, kPerTensor };
 
+// What the residual stream is held in: the embeddings, and their sums with what
+// attention and MLPs add to them.
+enum class ResidualKind : uint8_t {
+  kAuto,  // kFloat16 beside 16-bit activations, where the chip has it and the
+          // stream fits; else kActivations
+  kActivations,  // codes like those of all other activations
+  kFloat16,
+};
+
 // How one layer is quantized.
 struct LayerSettings {
   const Scheme* scheme = nullptr;  // a row of AllSchemes(); never null in a
@@ -83,6 +92,7 @@ struct Recipe {
   // A layer keeps 16-bit K where the estimated SQNR of 8-bit K is below this
   // many dB. Only for kv_bits 8.
   double kv_outlier_db = 24;
+  ResidualKind residual = ResidualKind::kAuto;
   std::vector<Rule> rules;
   bool operator==(const Recipe&) const = default;
 };

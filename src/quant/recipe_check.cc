@@ -111,6 +111,13 @@ Status CheckRecipe(const Recipe& recipe) {
         "remove it or choose e.g. 16a8w",
         scheme.name));
   }
+  if (recipe.residual == ResidualKind::kFloat16 &&
+      scheme.activations != ActivationKind::kStatic) {
+    return Bad(fmt::format(
+        "residual: float16 needs a default scheme with integer activations, "
+        "found {}; remove it or choose e.g. 16a8w",
+        scheme.name));
+  }
   if (Status status = CheckSettings(recipe.defaults); !status.ok())
     return std::move(status).error().With("defaults");
   return CheckConflicts(recipe);

@@ -35,6 +35,12 @@ constexpr EnumName<ObserverKind> kObservers[] = {
     {"histogram_mse", ObserverKind::kHistogramMse},
 };
 
+constexpr EnumName<ResidualKind> kResiduals[] = {
+    {"auto", ResidualKind::kAuto},
+    {"activations", ResidualKind::kActivations},
+    {"float16", ResidualKind::kFloat16},
+};
+
 std::string Found(const Json& json) {
   if (json.is_string()) return Quoted(json.get_ref<const std::string&>());
   if (json.is_number()) return DumpJson(json);
@@ -110,6 +116,14 @@ Result<ObserverKind> ReadObserver(const Json& json) {
 
 Json WriteObserver(const ObserverKind& value) {
   return WriteEnum(value, kObservers);
+}
+
+Result<ResidualKind> ReadResidual(const Json& json) {
+  return ReadEnum(json, kResiduals, "residual stream");
+}
+
+Json WriteResidual(const ResidualKind& value) {
+  return WriteEnum(value, kResiduals);
 }
 
 Result<int> ReadInt(const Json& json, int least, int most) {

@@ -190,7 +190,7 @@ Status ParseKv(const Json& json, Recipe& recipe) {
 Result<Recipe> ParseFields(const Json& json) {
   HX_RETURN_IF_ERROR(
       CheckKeys(json, {"$schema", "name", "description", "defaults", "kv_bits",
-                       "kv_outlier_db", "rules"}));
+                       "kv_outlier_db", "residual", "rules"}));
   Recipe recipe;
   HX_RETURN_IF_ERROR(ParseHead(json, recipe));
   const Json* defaults = FindMember(json, "defaults");
@@ -200,6 +200,11 @@ Result<Recipe> ParseFields(const Json& json) {
   if (!settings.ok()) return std::move(settings).error().With("defaults");
   recipe.defaults = settings.value();
   HX_RETURN_IF_ERROR(ParseKv(json, recipe));
+  if (const Json* residual = FindMember(json, "residual")) {
+    auto read = ReadResidual(*residual);
+    if (!read.ok()) return std::move(read).error().With("residual");
+    recipe.residual = read.value();
+  }
   if (const Json* list = FindMember(json, "rules")) {
     HX_ASSIGN_OR_RETURN(recipe.rules, ParseRules(*list));
   }

@@ -52,6 +52,7 @@ TEST(Recipe, SettingsThatAreNotGivenHaveTheirDefaults) {
   EXPECT_EQ(recipe.defaults, expected);
   EXPECT_EQ(recipe.kv_bits, 16);
   EXPECT_EQ(recipe.kv_outlier_db, 24);
+  EXPECT_EQ(recipe.residual, ResidualKind::kAuto);
 }
 
 TEST(Recipe, ReadsAndWritesAllFields) {
@@ -71,6 +72,7 @@ TEST(Recipe, ReadsAndWritesAllFields) {
   },
   "kv_bits": 8,
   "kv_outlier_db": 30.5,
+  "residual": "float16",
   "rules": [
     {
       "names": [
@@ -114,6 +116,8 @@ std::vector<Refused> RefusedByBoth() {
        "description: expected a value, found null"},
       {Defaults(R"("scheme": "16a8w", "blok": 16)"),
        "defaults: unknown key 'blok'; did you mean 'block'?"},
+      {Text(R"("defaults": {"scheme": "16a8w"}, "residual": "half")"),
+       "residual: unknown residual stream 'half'"},
       {Defaults(R"("scheme": 16)"),
        "defaults: scheme: expected the name of a scheme as a string, found 16"},
       {Defaults(R"("scheme": "16a4w", "block": 48)"),
@@ -175,6 +179,8 @@ std::vector<Refused> RefusedByParserOnly() {
        "kv_bits: 8 needs a default scheme with integer activations, found "
        "fp16"},
       {Text(R"("defaults": {"scheme": "cpu-w8a8"}, "kv_bits": 8)"), "kv_bits"},
+      {Text(R"("defaults": {"scheme": "fp32"}, "residual": "float16")"),
+       "residual: float16 needs a default scheme with integer activations"},
       {Defaults(R"("scheme": "cpu-w4a8", "block": 64)"),
        "defaults: block: scheme cpu-w4a8 does not use this"},
       {Text(R"("defaults": {"scheme": "cpu-w8a8"},

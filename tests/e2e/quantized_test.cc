@@ -239,5 +239,33 @@ TEST(QuantizedErrors, RuleThatMatchesNothing) {
             std::string::npos);
 }
 
+// --- The residual stream ---
+
+struct Notes final : ProgressSink {
+  void Begin(std::string_view, std::string_view, int64_t) override {}
+  void Update(int64_t) override {}
+  void Warn(std::string_view) override {}
+  void Note(std::string_view message) override { lines.emplace_back(message); }
+  std::vector<std::string> lines;
+};
+
+// What a chip lacks is said, and done without.
+TEST(QuantizedResidual, ChipsWithoutHalvesKeepCodes) {
+  for (const char* soc : {"SM8350", "SM8750"}) {
+    CompileOptions options = AllLogits(8, 32);
+    options.recipe = "16a8w";
+    options.target.soc = soc;
+    Notes notes;
+    const auto artifact =
+        CompileToMemory(DataPath("models/llama3_2_1b"), options, notes);
+    ASSERT_TRUE(artifact.ok()) << artifact.error().message;
+    const bool said = std::any_of(
+        notes.lines.begin(), notes.lines.end(), [](const std::string& line) {
+          return line.starts_with("residual stream in 16-bit codes");
+        });
+    EXPECT_EQ(said, std::string_view(soc) == "SM8350") << soc;
+  }
+}
+
 }  // namespace
 }  // namespace hexllm::testing

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "backend/htp/ops/ops.h"
+#include "backend/htp/soc_table.h"
 #include "backend/htp/tensor_name.h"
 #include "base/check.h"
 #include "base/quote.h"
@@ -76,6 +77,13 @@ ArrayParam<uint32_t> RelativePerm(const Shape& from, const Shape& to) {
   return perm;
 }
 
+bool HasHalves(const ir::Graph& graph) {
+  return std::any_of(
+      graph.values.begin(), graph.values.end(), [](const ir::Value& value) {
+        return value.encoding && value.encoding->dtype == DType::kF16;
+      });
+}
+
 }  // namespace
 
 Shape Rank4(const Shape& shape) {
@@ -103,6 +111,8 @@ GraphLowering::GraphLowering(const ir::Module& module, const ir::Graph& graph,
 
 Status GraphLowering::Run() {
   HX_RETURN_IF_ERROR(CheckValueEncodings(graph_));
+  if (HasHalves(graph_))
+    HX_RETURN_IF_ERROR(RequireFeature(session().soc(), Feature::kHalf));
   HX_RETURN_IF_ERROR(AddInputs());
   for (const ir::Node& node : graph_.nodes) {
     HX_RETURN_IF_ERROR(RunNode(node));

@@ -14,18 +14,31 @@ namespace hexllm::htp {
 namespace {
 
 // Numbers of the library (QAIRT 2.51 accepts all of them) and VTCM as
-// ExecuTorch's Qualcomm backend lists them; cost models as tried with 2.51.
+// ExecuTorch's Qualcomm backend lists them; cost models as tried with 2.51. No
+// half precision: where 2.51 refuses nodes of it, and v68, where it does not,
+// but Qualcomm names v69 as the first generation that has it (README of
+// github.com/qualcomm/ai-hub-apps).
 constexpr Soc kSocs[] = {
-    {"QCM6490", 93, 68, 2, false},  {"QCS9100", 77, 73, 8},
-    {"SA8255", 52, 73, 8},          {"SA8295", 39, 68, 8},
-    {"SA8797", 72, 81, 16},         {"SAR2230P", 95, 81, 4},
-    {"SM8350", 30, 68, 4},          {"SM8450", 36, 69, 8},
-    {"SM8475", 42, 69, 8, false},   {"SM8550", 43, 73, 8},
-    {"SM8650", 57, 75, 8},          {"SM8750", 69, 79, 8},
-    {"SM8845", 97, 81, 8},          {"SM8850", 87, 81, 8},
-    {"SSG2115P", 46, 73, 2, false}, {"SSG2125P", 58, 73, 2, false},
-    {"SW6100", 96, 81, 4},          {"SXR1230P", 45, 73, 2, false},
-    {"SXR2230P", 53, 69, 8},        {"SXR2330P", 75, 79, 8},
+    {"QCM6490", 93, 68, 2, false, false},
+    {"QCS9100", 77, 73, 8},
+    {"SA8255", 52, 73, 8},
+    {"SA8295", 39, 68, 8, true, false},
+    {"SA8797", 72, 81, 16},
+    {"SAR2230P", 95, 81, 4, true, false},
+    {"SM8350", 30, 68, 4, true, false},
+    {"SM8450", 36, 69, 8},
+    {"SM8475", 42, 69, 8, false},
+    {"SM8550", 43, 73, 8},
+    {"SM8650", 57, 75, 8},
+    {"SM8750", 69, 79, 8},
+    {"SM8845", 97, 81, 8},
+    {"SM8850", 87, 81, 8},
+    {"SSG2115P", 46, 73, 2, false, false},
+    {"SSG2125P", 58, 73, 2, false, false},
+    {"SW6100", 96, 81, 4, true, false},
+    {"SXR1230P", 45, 73, 2, false, false},
+    {"SXR2230P", 53, 69, 8},
+    {"SXR2330P", 75, 79, 8},
 };
 
 struct Rule {
@@ -46,6 +59,16 @@ constexpr Rule kRules[] = {
     {Feature::k2BitWeights, 73, "2-bit weights",
      "use a recipe with 4-bit weights"},
 };
+
+// Not a matter of the generation alone.
+Status RequireHalf(const Soc& soc) {
+  if (soc.has_half) return OkStatus();
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("{} has an HTP v{} without arithmetic in half "
+                           "precision; use a recipe with integer activations "
+                           "and \"residual\": \"activations\"",
+                           soc.name, soc.htp)};
+}
 
 std::string UpperCase(std::string_view text) {
   std::string upper(text);
@@ -75,6 +98,7 @@ const Soc* FindSocById(uint32_t qnn_id) {
 }
 
 Status RequireFeature(const Soc& soc, Feature feature) {
+  if (feature == Feature::kHalf) return RequireHalf(soc);
   const auto rule = std::ranges::find(kRules, feature, &Rule::feature);
   HX_CHECK(rule != std::end(kRules));
   if (soc.htp >= rule->since) return OkStatus();

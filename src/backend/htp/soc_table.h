@@ -19,6 +19,7 @@ struct Soc {
   uint32_t vtcm_mb = 0;   // tightly coupled memory for one graph, MiB
   // False when the library cannot estimate for it (estimate.h).
   bool has_cost_model = true;
+  bool has_half = true;  // arithmetic in half precision
 };
 
 // All rows, by name.
@@ -31,6 +32,7 @@ const Soc* FindSocById(uint32_t qnn_id);
 
 // What not every generation can do.
 enum class Feature : uint8_t {
+  kHalf,           // arithmetic in half precision
   kBlockWeights,   // 4-bit weights with a factor per block (LPBQ)
   kWeightSharing,  // graphs of one context store equal constants once
   k16BitKv,        // MatMul of two 16-bit inputs

@@ -61,6 +61,19 @@ TEST(SocTableTest, FeaturesFollowTheGeneration) {
                     HasSubstr("8-bit KV")));
 }
 
+TEST(SocTableTest, HalfPrecisionIsAMatterOfTheChip) {
+  for (const char* name : {"SM8450", "SM8550", "SM8850"})
+    EXPECT_TRUE(RequireFeature(FindSoc(name).value(), Feature::kHalf).ok());
+  for (const char* name : {"SM8350", "SSG2115P"}) {
+    const Status refused =
+        RequireFeature(FindSoc(name).value(), Feature::kHalf);
+    ASSERT_FALSE(refused.ok()) << name;
+    EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+    EXPECT_THAT(refused.error().message,
+                AllOf(HasSubstr(name), HasSubstr("\"residual\"")));
+  }
+}
+
 TEST(SocTableTest, NamesTheShardsThatFit) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
   EXPECT_TRUE(CheckContextSize(3 * kGiB, 1).ok());

@@ -1,0 +1,33 @@
+// The residual stream of a decoder, and which of its terms are too large for
+// codes. Used by compile/quantize to fill in AssignOptions.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "ir/graph.h"
+#include "quant/assign.h"
+#include "quant/range.h"
+#include "quant/recipe.h"
+
+namespace hexllm::quant {
+
+// The largest finite half.
+inline constexpr float kMostHalf = 65504;
+
+// What was observed of the stream's values, all together.
+Range ResidualRange(const ir::Module& module, const Ranges& ranges);
+
+// A term's step of so many median steps is too coarse: SmolLM2 135M adds 25149
+// in one channel of one token, and a step of that range, 570 median ones, is
+// 0.4 in all others.
+inline constexpr float kCoarseSteps = 64;
+
+// The linears whose output is such a term of the stream, as names for
+// AssignOptions::half_terms. Only of schemes whose weights the HTP multiplies
+// with halves: 4 or 8 bits without blocks.
+std::set<std::string> CoarseTerms(const ir::Module& module,
+                                  const Ranges& ranges,
+                                  const ResolvedRecipe& recipe);
+
+}  // namespace hexllm::quant

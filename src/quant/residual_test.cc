@@ -1,0 +1,101 @@
+// The residual stream in half precision: what becomes f16, and what is next to
+// it.
+#include "quant/residual.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/verify.h"
+#include "quant/decoder_testing.h"
+#include "quant/range.h"
+
+namespace hexllm::quant {
+namespace {
+
+using ::hexllm::testing::TinyLlama;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const std::string kDown1 = "model.layers.1.mlp.down_proj";
+const ir::Encoding kHalf = {.dtype = DType::kF16};
+
+class ResidualTest : public ::testing::Test {
+ protected:
+  Result<std::vector<std::string>> Assign(const ResolvedRecipe& recipe,
+                                          std::set<std::string> terms = {}) {
+    return AssignEncodings(decoder_.module, {.recipe = &recipe,
+                                             .ranges = &ranges_,
+                                             .half_residual = true,
+                                             .half_terms = std::move(terms)});
+  }
+  const ir::Graph& kv() const { return decoder_.module.graphs[1]; }
+
+  LoweredDecoder decoder_{TinyLlama(), "htp"};
+  Ranges ranges_ = Calibrate(decoder_.module);
+};
+
+TEST_F(ResidualTest, TheStreamAndItsNormsAreHalves) {
+  const auto warnings = Assign(RecipeOf("16a8w"));
+  ASSERT_TRUE(warnings.ok()) << warnings.error().message;
+  ASSERT_TRUE(ir::Verify(decoder_.module).ok());
+  for (const char* name :
+       {"model.embed_tokens", "model.layers.0.attention_residual",
+        "model.layers.1", "model.layers.1.input_layernorm", "model.norm",
+        "model.layers.1.term"}) {
+    EXPECT_EQ(EncodingOf(kv(), name), kHalf) << name;
+  }
+  EXPECT_EQ(EncodingOf(kv(), kDown1),
+            ActivationEncoding(ranges_.at(kDown1).range, 16, false));
+}
+
+// One convert for q, k and v, named by the first.
+TEST_F(ResidualTest, LinearsThatReadOneNormShareItsCodes) {
+  ASSERT_TRUE(Assign(RecipeOf("16a8w")).ok());
+  const std::string layer = "model.layers.1.self_attn.";
+  EXPECT_EQ(EncodingOf(kv(), layer + "q_proj.input"),
+            ActivationEncoding(
+                ranges_.at("model.layers.1.input_layernorm").range, 16, false));
+  EXPECT_EQ(FindValue(kv(), layer + "k_proj.input"), nullptr);
+  EXPECT_EQ(FindValue(kv(), layer + "v_proj.input"), nullptr);
+}
+
+TEST_F(ResidualTest, TermsInHalvesNeedNoConvert) {
+  ASSERT_TRUE(Assign(RecipeOf("16a8w"), {kDown1}).ok());
+  EXPECT_EQ(EncodingOf(kv(), kDown1), kHalf);
+  EXPECT_EQ(FindValue(kv(), "model.layers.1.term"), nullptr);
+  EXPECT_NE(FindValue(kv(), "model.layers.0.term"), nullptr);
+}
+
+TEST_F(ResidualTest, NumbersBeyondHalvesAreRefused) {
+  ranges_["model.layers.0"].range.max = 70000;
+  const auto found = Assign(RecipeOf("16a8w"));
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().code, ErrorCode::kBadInput);
+  EXPECT_THAT(found.error().message,
+              AllOf(HasSubstr("'model.layers.0'"), HasSubstr("65504"),
+                    HasSubstr("\"activations\"")));
+}
+
+TEST_F(ResidualTest, RangeIsOfTheStreamAlone) {
+  ranges_["model.layers.0"].range = {-7, 900};
+  ranges_[kDown1].range = {-5000, 5000};
+  const Range range = ResidualRange(decoder_.module, ranges_);
+  EXPECT_EQ(range, (Range{-7, 900}));
+}
+
+TEST_F(ResidualTest, CoarseTermsAreFarAboveTheMedian) {
+  const ResolvedRecipe recipe = RecipeOf("16a8w");
+  EXPECT_THAT(CoarseTerms(decoder_.module, ranges_, recipe), IsEmpty());
+  const float median = ranges_.at("model.layers.0.mlp.down_proj").range.max;
+  ranges_[kDown1].range = {0, 1000 * median};
+  EXPECT_THAT(CoarseTerms(decoder_.module, ranges_, recipe),
+              ElementsAre(kDown1));
+  // The HTP has no product of halves and blocks.
+  EXPECT_THAT(CoarseTerms(decoder_.module, ranges_, RecipeOf("16a4w_block")),
+              IsEmpty());
+}
+
+}  // namespace
+}  // namespace hexllm::quant
