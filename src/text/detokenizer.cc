@@ -73,12 +73,11 @@ void StreamDetokenizer::AppendText(std::string_view text) {
 // Turns the bytes of unfinished_ into text, come what may.
 void StreamDetokenizer::FlushUnfinished() {
   if (unfinished_.empty()) return;
-  const bool byte_run =
-      tokenizer_->decoder().join() == PieceJoin::kByteFallback;
-  if (byte_run && !IsValidUtf8(unfinished_)) {
-    to_strip_ = 0;
-    for (size_t i = 0; i < unfinished_.size(); ++i)
-      held_.append(kReplacementUtf8);
+  const PieceDecoder& decoder = tokenizer_->decoder();
+  if (decoder.join() == PieceJoin::kByteFallback) {
+    std::string text;
+    decoder.AppendByteRun(unfinished_, text);
+    AppendText(text);
   } else {
     AppendText(unfinished_);
   }

@@ -22,6 +22,8 @@ std::string_view NameOf(DecoderKind kind) {
       return "Strip";
     case DecoderKind::kMetaspace:
       return "Metaspace";
+    case DecoderKind::kBytePieces:
+      return "BytePieces";
   }
   return "?";
 }
@@ -72,7 +74,9 @@ class PieceDecoder::Builder {
         joined_ = true;
         return OkStatus();
       case DecoderKind::kByteFallback:
+      case DecoderKind::kBytePieces:
         out_.join_ = PieceJoin::kByteFallback;
+        out_.keeps_characters_ = step.kind == DecoderKind::kBytePieces;
         return OkStatus();
       case DecoderKind::kReplace:
       case DecoderKind::kStrip:
@@ -187,6 +191,17 @@ Result<PieceDecoder> PieceDecoder::Create(std::span<const DecoderStep> steps,
   for (const DecoderStep& step : steps)
     HX_RETURN_IF_ERROR(builder.AddStep(step));
   return std::move(builder).Build(spellings);
+}
+
+void PieceDecoder::AppendByteRun(std::string_view run, std::string& out) const {
+  const bool keeps = keeps_characters_ || IsValidUtf8(run);
+  for (size_t at = 0; at < run.size();) {
+    const Utf8Char c = DecodeUtf8(run, at);
+    const bool valid = keeps && c.state == Utf8State::kValid;
+    const size_t bytes = valid ? c.bytes : 1;
+    out.append(valid ? run.substr(at, bytes) : kReplacementUtf8);
+    at += bytes;
+  }
 }
 
 std::string_view PieceDecoder::FirstShare(size_t id) const {

@@ -50,6 +50,11 @@ class PieceDecoder {
     return join_ == PieceJoin::kByteFallback && is_byte_[id];
   }
 
+  // Appends the text of a run of byte tokens: their characters, U+FFFD for each
+  // byte that is in none; with kByteFallback that for all bytes when one is in
+  // none.
+  void AppendByteRun(std::string_view run, std::string& out) const;
+
   // The character that is stripped from the start of the text, and how often at
   // most.
   std::string_view strip_char() const { return strip_char_; }
@@ -62,6 +67,7 @@ class PieceDecoder {
   StringTable shares_;
   StringTable first_shares_;  // empty when they do not differ
   std::vector<bool> is_byte_;
+  bool keeps_characters_ = false;  // kBytePieces
   std::string strip_char_;
   int32_t strip_count_ = 0;
 };

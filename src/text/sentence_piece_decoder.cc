@@ -10,7 +10,7 @@ void AppendSentencePieceDecoder(std::string_view space, DummyPrefix prefix,
     replace.pattern = {PatternKind::kString, std::string(space)};
     replace.content = " ";
   }
-  data.decoder.emplace_back().kind = DecoderKind::kByteFallback;
+  data.decoder.emplace_back().kind = DecoderKind::kBytePieces;
   data.decoder.emplace_back().kind = DecoderKind::kFuse;
   if (prefix == DummyPrefix::kAbsent) return;
   DecoderStep& strip = data.decoder.emplace_back();

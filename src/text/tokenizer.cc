@@ -285,11 +285,7 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids,
   std::string joined;
   std::string run;  // bytes of neighbouring byte tokens
   const auto flush_run = [&] {
-    if (IsValidUtf8(run)) {
-      joined.append(run);
-    } else {
-      for (size_t i = 0; i < run.size(); ++i) joined.append(kReplacementUtf8);
-    }
+    decoder.AppendByteRun(run, joined);
     run.clear();
   };
   bool first = true;

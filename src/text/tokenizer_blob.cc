@@ -270,7 +270,7 @@ void Fields(Io& io, T& x) {
     io.Flag(x.split);
   } else {
     static_assert(std::is_same_v<S, DecoderStep>);
-    io.Enum(x.kind, DecoderKind::kMetaspace);
+    io.Enum(x.kind, DecoderKind::kBytePieces);
     Fields(io, x.pattern);
     io.Text(x.content);
     io.Count(x.left);

@@ -127,8 +127,10 @@ enum class DecoderKind : uint8_t {
   kByteFallback,  // runs of <0xAB> to the characters that they spell
   kFuse,          // joins the tokens
   kStrip,  // up to `left` / `right` times `content` (one character) at the ends
-  kMetaspace,  // `content` to " "; with `drop_first`, to nothing in the first
-               // token
+  kMetaspace,   // `content` to " "; with `drop_first`, to nothing in the first
+                // token
+  kBytePieces,  // as kByteFallback, but a run that is not UTF-8 as a whole
+                // keeps its characters (SentencePiece's way)
 };
 struct DecoderStep {
   DecoderKind kind = DecoderKind::kFuse;

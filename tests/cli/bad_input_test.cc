@@ -9,6 +9,7 @@
 
 #include "tests/cli/process.h"
 #include "tests/support/golden_tensors.h"
+#include "tests/support/pytorch_builder.h"
 #include "tests/support/tiny_llama.h"
 
 namespace hexllm::testing {
@@ -91,6 +92,60 @@ TEST_F(BadInput, HeaderLengthBeyondTheFile) {
   bytes[3] = '\x7f';
   ExpectWeightsError(bytes,
                      {"model.safetensors", "header", "expected", "found"});
+}
+
+TEST_F(BadInput, PicklesThatWantToRunSomething) {
+  const TempDir dir;
+  const std::string marker = dir.File("executed");
+  const std::string path =
+      dir.Write("consolidated.00.pth",
+                PytorchFrom(pickle::kStart + pickle::Global("os", "system") +
+                                pickle::Tuple(pickle::Text("touch " + marker)) +
+                                pickle::kReduce + pickle::kStop,
+                            {}));
+  ExpectCompileError(path, kUnsupported,
+                     {path, "data.pkl", "'os.system'", "nothing was executed"});
+  EXPECT_FALSE(std::filesystem::exists(marker));
+}
+
+TEST_F(BadInput, ArchivesThatExpandOrEndEarly) {
+  const TempDir dir;
+  const std::string bomb = ZipBuilder()
+                               .Add("a/data.pkl", std::string(64, 'x'),
+                                    {.method = 8, .bytes = 0xFFFFFFF0})
+                               .Build();
+  ExpectCompileError(dir.Write("bomb.pth", bomb), kUnsupported,
+                     {"bomb.pth", "'a/data.pkl'", "compressed", "4294967280"});
+  const std::string whole =
+      PytorchBuilder().Add("norm.weight", {2}, "12345678").Build();
+  ExpectCompileError(dir.Write("cut.pth", whole.substr(0, whole.size() - 9)),
+                     kBadInput, {"cut.pth", "truncated file?"});
+  ExpectCompileError(
+      dir.Write("member.pth",
+                ZipBuilder()
+                    .Add("a/data.pkl", "x", {.packed_bytes = 999, .bytes = 999})
+                    .Build()),
+      kBadInput, {"member.pth", "'a/data.pkl'", "truncated member"});
+}
+
+TEST_F(BadInput, ShardsThatAreMissing) {
+  const TempDir dir;
+  for (const char* name : {"consolidated.00.pth", "consolidated.02.pth"}) {
+    dir.Write(name,
+              PytorchBuilder().Add("norm.weight", {2}, "12345678").Build());
+  }
+  ExpectCompileError(dir.path(), kBadInput, {"consolidated.01.pth"});
+}
+
+TEST_F(BadInput, TokenizerFilesOfAnotherKind) {
+  const TempDir dir;
+  const auto tokenize = [&](std::string_view text) {
+    return RunHexllm(
+        {"tokenize", "--tokenizer", dir.Write("t.model", text), "hello"});
+  };
+  ExpectError(tokenize("AA== 0\nAQ== 7\n"), kBadInput,
+              {"t.model", "line 2", "rank 1"});
+  ExpectError(tokenize("what is this"), kBadInput, {"t.model", "llama2.c"});
 }
 
 TEST_F(BadInput, OverlappingOffsets) {
