@@ -159,11 +159,10 @@ Result<ir::Module> BuildGraphs(const Job& job) {
                              .has_half = HasHalf(job.options.target)};
   if (IsStatic(job.recipe)) {
     if (job.stand_ins == nullptr) {
-      HX_RETURN_IF_ERROR(ProbeTarget({.source = job.source,
-                                      .recipe = recipe,
+      HX_RETURN_IF_ERROR(ProbeTarget({.recipe = recipe,
                                       .options = job.options,
                                       .plan = job.plan,
-                                      .progress = job.progress}));
+                                      .quantize = quantize}));
     }
     HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, DumpOptions(job)));
     HX_RETURN_IF_ERROR(Quantize(module, recipe, quantize));

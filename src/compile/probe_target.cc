@@ -12,7 +12,6 @@
 #include "compile/targets.h"
 #include "models/decoder.h"
 #include "passes/pipeline.h"
-#include "quant/assign.h"
 
 namespace hexllm {
 namespace {
@@ -39,7 +38,7 @@ std::map<int, std::string> SettingsOfLayers(
 
 // The first layer, the last, and the first of each other kind.
 std::set<int64_t> LayersToProbe(const ProbeJob& job) {
-  std::set<int64_t> layers = {0, job.source.config.layers - 1};
+  std::set<int64_t> layers = {0, job.quantize.source.config.layers - 1};
   std::set<std::string> seen;
   for (const auto& [layer, text] : SettingsOfLayers(job.recipe)) {
     if (seen.insert(text).second) layers.insert(layer);
@@ -57,7 +56,7 @@ quant::ResolvedRecipe WithoutSearch(quant::ResolvedRecipe recipe) {
 
 Result<ir::Module> BuildLayers(const ProbeJob& job) {
   GraphPlan plan = job.plan;
-  plan.shards = job.source.config.layers;  // a layer each
+  plan.shards = job.quantize.source.config.layers;  // a layer each
   const std::set<int64_t> layers = LayersToProbe(job);
   std::vector<models::GraphRequest> requests;
   for (models::GraphRequest request :
@@ -66,13 +65,19 @@ Result<ir::Module> BuildLayers(const ProbeJob& job) {
     if (layers.contains(request.shard)) requests.push_back(request);
   }
   HX_ASSIGN_OR_RETURN(ir::Module module,
-                      models::BuildDecoder(job.source, requests));
+                      models::BuildDecoder(job.quantize.source, requests));
   HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, {}));
-  const quant::Ranges ranges = StandInRanges(module);
-  const quant::ResolvedRecipe recipe = WithoutSearch(job.recipe);
-  HX_RETURN_IF_ERROR(
-      quant::AssignEncodings(module, {.recipe = &recipe, .ranges = &ranges})
-          .status());
+  const StandIns stand_ins;
+  NullProgress quiet;
+  const QuantizeJob& whole = job.quantize;
+  HX_RETURN_IF_ERROR(Quantize(module, WithoutSearch(job.recipe),
+                              {.source = whole.source,
+                               .text = whole.text,
+                               .calibration = whole.calibration,
+                               .context = whole.context,
+                               .progress = quiet,
+                               .stand_ins = &stand_ins,
+                               .has_half = whole.has_half}));
   return module;
 }
 
@@ -80,7 +85,7 @@ Result<ir::Module> BuildLayers(const ProbeJob& job) {
 
 Status ProbeTarget(const ProbeJob& job) {
   if (!NeedsStaticRecipe(job.options.target)) return OkStatus();
-  job.progress.Begin("try single layers", "", 0);
+  job.quantize.progress.Begin("try single layers", "", 0);
   HX_ASSIGN_OR_RETURN(const ir::Module module, BuildLayers(job));
   artifact::MemorySink dropped;
   NullProgress quiet;

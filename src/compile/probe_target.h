@@ -7,18 +7,17 @@
 #include "base/status.h"
 #include "compile/compiler.h"
 #include "compile/graph_plan.h"
-#include "models/model_source.h"
+#include "compile/quantize.h"
 #include "quant/recipe.h"
 
 namespace hexllm {
 
 // What a probe works on; borrowed.
 struct ProbeJob {
-  const models::ModelSource& source;
   const quant::ResolvedRecipe& recipe;
   const CompileOptions& options;
   const GraphPlan& plan;
-  ProgressSink& progress;
+  const QuantizeJob& quantize;  // what is to be done to the whole model
 };
 
 // The target's errors: kUnsupported names graph ("kv_s3": layer 3), node, op,
