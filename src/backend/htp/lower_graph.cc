@@ -194,9 +194,8 @@ bool GraphLowering::HasOp(std::string_view op) const {
 
 const ir::Node* GraphLowering::OnlyReader(ir::ValueId id) const {
   const auto& readers = readers_[static_cast<size_t>(id.index)];
-  const auto is_value = [id](const ir::GraphIo& io) { return io.value == id; };
   const bool shown =
-      std::any_of(graph_.outputs.begin(), graph_.outputs.end(), is_value);
+      std::ranges::count(graph_.outputs, id, &ir::GraphIo::value) > 0;
   return readers.size() == 1 && !shown ? readers[0] : nullptr;
 }
 
