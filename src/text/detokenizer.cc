@@ -74,7 +74,10 @@ void StreamDetokenizer::AppendText(std::string_view text) {
 void StreamDetokenizer::FlushUnfinished() {
   if (unfinished_.empty()) return;
   const PieceDecoder& decoder = tokenizer_->decoder();
-  if (decoder.join() == PieceJoin::kByteFallback) {
+  if (decoder.join() == PieceJoin::kByteFallback && to_strip_ == 0) {
+    decoder.AppendByteRun(unfinished_, held_);
+  } else if (decoder.join() == PieceJoin::kByteFallback) {
+    // At the start of a text; it may allocate.
     std::string text;
     decoder.AppendByteRun(unfinished_, text);
     AppendText(text);
