@@ -88,8 +88,8 @@ std::set<std::string> ChooseHalfTerms(const ir::Module& module,
   std::set<std::string> terms = quant::CoarseTerms(module, ranges, recipe);
   for (const std::string& name : terms)
     progress.Note(fmt::format(
-        "output of {} in float16: a step of its range is {:g} times as coarse "
-        "as is usual",
+        "output of {} in float16: its range is more than {:g} times as wide as "
+        "is usual",
         name, quant::kCoarseSteps));
   return terms;
 }
