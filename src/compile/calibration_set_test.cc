@@ -87,10 +87,11 @@ TEST(CalibrationSet, SamplesTakeAllForms) {
 
 TEST(CalibrationSet, DefaultHasAChatWhereThereIsATemplate) {
   TextAssets text = WithTokenizer();
-  ASSERT_EQ(Make({}, text)->size(), 1u);
+  constexpr size_t kMany = 1 << 20;  // tokens: the text in one piece
+  ASSERT_EQ(Make({}, text, kMany)->size(), 1u);
   text.chat_template =
       "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
-  const auto set = Make({}, text);
+  const auto set = Make({}, text, kMany);
   ASSERT_TRUE(set.ok()) << set.error().message;
   ASSERT_EQ(set->size(), 2u);
   const auto tokenizer = Tokenizer::Create(TokenizerData(*text.tokenizer));
