@@ -103,6 +103,18 @@ uint32_t ProgramOf(const GraphEntry& entry) {
 #endif
 }
 
+// True when this machine cannot load the graph's program: it is of several
+// graphs, which then share weights, and on x86 the library ends the process.
+bool IsForDevicesOnly([[maybe_unused]] const std::vector<GraphEntry>& graphs,
+                      [[maybe_unused]] size_t index) {
+#ifdef __x86_64__
+  const uint32_t program = ProgramOf(graphs[index]);
+  return std::ranges::count(graphs, program, ProgramOf) > 1;
+#else
+  return false;
+#endif
+}
+
 // kUsage or kUnsupported when graph `index` is none of this engine.
 Status CheckGraph(const Artifact& artifact, size_t index) {
   const std::vector<GraphEntry>& graphs = artifact.manifest().graphs;
@@ -116,6 +128,13 @@ Status CheckGraph(const Artifact& artifact, size_t index) {
                  fmt::format("{}: graph '{}' is for backend '{}', this is htp",
                              artifact.path(), graphs[index].name,
                              graphs[index].backend)};
+  }
+  if (IsForDevicesOnly(graphs, index)) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: graph '{}' shares weights with others, which "
+                             "loads on a device only; compile with --simulator "
+                             "to run it on x86, too",
+                             artifact.path(), graphs[index].name)};
   }
   const uint32_t program = ProgramOf(graphs[index]);
   const auto& segments = artifact.manifest().segments;

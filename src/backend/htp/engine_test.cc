@@ -124,6 +124,12 @@ TEST_F(HtpEngine, RefusesGraphsThatAreNotIts) {
   entry().backend = "cpu";
   ExpectError(LoadStatus(), ErrorCode::kUnsupported, "backend 'cpu'");
   entry().backend = "htp";
+  // As compiled for a device: the library crashes on such contexts on x86.
+  auto& graphs = artifact_->manifest_for_edit().graphs;
+  const uint32_t own = graphs[1].program;
+  graphs[1].program = graphs[0].program;
+  ExpectError(LoadStatus(), ErrorCode::kUnsupported, "--simulator");
+  graphs[1].program = own;
   artifact_->manifest_for_edit().segments[0].kind =
       artifact::SegmentKind::kText;
   ExpectError(LoadStatus(), ErrorCode::kBadInput, "no QNN context");
