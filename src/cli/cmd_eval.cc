@@ -210,6 +210,7 @@ Body AddEval(CLI::App& app) {
       ->type_name("MODEL");
   app.add_option("--window", flags->window,
                  "Tokens of a window, each run from an empty context")
+      ->check(WholeNumber(2, UINT32_MAX))
       ->type_name("N");
   app.add_option(
          "--stride", flags->stride,

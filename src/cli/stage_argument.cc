@@ -96,6 +96,10 @@ void AddDataDirFlag(CLI::App& app, std::string& dir) {
 Status ApplyQuantFlags(const QuantFlags& flags, CompileOptions& options) {
   options.recipe = flags.recipe;
   options.calibration = flags.calibration;
+  if (!flags.calibration.data_dir.empty() && flags.calibration.tasks.empty()) {
+    return Error{ErrorCode::kUsage,
+                 "--data-dir: expected with --calib-tasks, found alone"};
+  }
   for (const std::string& text : flags.calib_tokens) {
     HX_ASSIGN_OR_RETURN(std::vector<int32_t> ids, ParseIds(text));
     options.calibration.ids.push_back(std::move(ids));

@@ -83,15 +83,13 @@ Status SetBuilder::AddText(std::string_view text, AddSpecial special) {
 
 // Without a template, the contents one after the other.
 Status SetBuilder::AddChat(const Json& messages, bool add_generation_prompt) {
-  if (!text_.chat_template) {
-    std::string plain;
-    for (const Json& message : messages) {
-      HX_ASSIGN_OR_RETURN(const std::string content,
-                          GetString(message, "content"));
-      plain += (plain.empty() ? "" : "\n") + content;
-    }
-    return AddText(plain, AddSpecial::kYes);
+  std::string plain;
+  for (const Json& message : messages) {
+    HX_ASSIGN_OR_RETURN(const std::string content,
+                        GetString(message, "content"));
+    plain += (plain.empty() ? "" : "\n") + content;
   }
+  if (!text_.chat_template) return AddText(plain, AddSpecial::kYes);
   HX_ASSIGN_OR_RETURN(
       const ChatTemplate chat,
       ChatTemplate::Parse(*text_.chat_template,

@@ -174,12 +174,25 @@ TEST(CalibrationFlags, AreRefusedWhereNothingUsesThem) {
   ExpectError(
       RunHexllm(Compile(out, {"--recipe", "16a8w", "--calib-limit", "3"})), 2,
       "--calib-limit: expected with");
+  ExpectError(
+      RunHexllm(Compile(out, {"--recipe", "16a8w", "--data-dir", dir.path()})),
+      2, "--data-dir: expected with --calib-tasks");
   for (const char* limit : {"0", "-1", "9223372036854775808", "1.5"}) {
     ExpectError(RunHexllm(Compile(out, {"--recipe", "16a8w", "--calib-tokens",
                                         "1", "--calib-limit", limit})),
                 2, "expected a whole number from 1 to 9223372036854775807");
   }
   EXPECT_EQ(dir.CountFiles(), 0u);
+}
+
+// With a chat template as well, which would render nothing for it.
+TEST(CalibrationFlags, MessagesNeedContent) {
+  const TempDir dir;
+  const std::string chats =
+      dir.Write("c.json", R"([{"messages": [{"role": "user"}]}])");
+  ExpectError(RunHexllm(Compile(dir.File("m.hxl"), {"--recipe", "16a8w",
+                                                    "--calib-samples", chats})),
+              3, "content");
 }
 
 // What follows a flag's value is the model.

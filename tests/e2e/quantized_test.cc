@@ -25,7 +25,7 @@ struct Expectation {
 };
 
 std::vector<Expectation> Expectations() {
-  return {{"fp32", 90},     {"fp16", 50},       {"16a16w", 60}, {"16a8w", 28},
+  return {{"fp32", 90},     {"fp16", 50},       {"16a16w", 57}, {"16a8w", 28},
           {"16a4w", 5},     {"16a4w_block", 6}, {"8a8w", 19},   {"8a4w", 5},
           {"cpu-w8a8", 27}, {"cpu-w4a8", 7}};
 }

@@ -47,14 +47,17 @@ constexpr Limit kLimits[] = {
     // The vendor's rescaling of accumulators; its bias is below 1 step of a
     // range of usual width, more where the range is narrow.
     {"linear u16 x i8", 3},
-    {"linear u16 x i4 in blocks", 2},
+    {"linear u16 x i4 in blocks", 4},
     {"linear u16 x i4", 40},
     {"linear u16 x i16", 40},
     // Half a step of u8 where b's codes are more than 127 from its zero point.
-    {"matmul u16 x u8", 128},
+    {"matmul u16 x u8", 165},
     {"matmul u16 x u16", 100},
     // Steps of tanh, times cap.
-    {"softcap u16", 40},
+    {"softcap u16", 60},
+    {"softcap u8", 6},
+    // 2 sigmoid(2 x) - 1: what is lost near 0 counts where all is near 0.
+    {"softcap f16", 6},
     {"softmax u16", 8},
     {"add u16", 2},
     {"silu u16", 3},
@@ -70,7 +73,6 @@ constexpr Limit kLimitsBeforeV73[] = {
     {"linear u16 x i8", 35},
     {"linear u16 x i4 in blocks", 30},
     {"linear u16 x i4", 60},
-    {"matmul u16 x u8", 140},
 };
 
 const Limit* FindLimit(std::span<const Limit> limits, std::string_view name) {
@@ -153,6 +155,10 @@ class NodeBatch {
     if (node.op == OpKind::kMatMul) {
       return graph[node.inputs[1]].encoding->dtype == DType::kU16 &&
              lacks(Feature::k16BitKv);
+    }
+    if (node.op == OpKind::kLayerNorm) {
+      return graph[node.output].encoding->dtype != DType::kF16 &&
+             lacks(Feature::k16BitLayerNorm);
     }
     if (node.op != OpKind::kLinear) return false;
     const ir::Encoding& w =

@@ -192,6 +192,16 @@ Encoding CodesFor(std::span<const float> values, DType dtype) {
           .zero_points = {static_cast<int32_t>(zero)}};
 }
 
+// The same around the middle code.
+Encoding MiddleCodesFor(std::span<const float> values, DType dtype) {
+  float most = 0;
+  for (const float value : values) most = std::max(most, std::fabs(value));
+  const int32_t middle = (ir::CodesOf({.dtype = dtype}).most + 1) / 2;
+  return {.dtype = dtype,
+          .scales = {std::max(most / static_cast<float>(middle - 1), 1e-30f)},
+          .zero_points = {middle}};
+}
+
 }  // namespace
 
 Result<StaticTensor> MakeFilter(const Constant& w, double factor) {
@@ -268,12 +278,9 @@ Result<StaticTensor> MakeGamma(const Constant& w, const GammaForm& form) {
   const bool as_it_is = form.offset == 0 && !form.symmetric && w.encoding &&
                         w.encoding->dtype == form.dtype;
   if (as_it_is) return EncodedVector(values, *w.encoding, form.factor);
-  // With its negative beside each number, 0 is in the middle.
-  std::vector<float> range = values;
-  if (form.symmetric) {
-    for (const float value : values) range.push_back(-value);
-  }
-  return EncodedVector(values, CodesFor(range, form.dtype), form.factor);
+  const Encoding made = form.symmetric ? MiddleCodesFor(values, form.dtype)
+                                       : CodesFor(values, form.dtype);
+  return EncodedVector(values, made, form.factor);
 }
 
 Result<StaticTensor> MakeBeta(const Constant& bias, DType dtype) {

@@ -56,6 +56,8 @@ constexpr Rule kRules[] = {
      "use a recipe with an 8-bit KV cache"},
     {Feature::k16BitWeights, 73, "16-bit weights",
      "use a recipe with 8-bit weights"},
+    {Feature::k16BitLayerNorm, 73, "LayerNorm of 16-bit activations",
+     "use fp16 or 8-bit activations"},
     {Feature::k2BitWeights, 73, "2-bit weights",
      "use a recipe with 4-bit weights"},
 };

@@ -37,6 +37,7 @@ enum class Feature : uint8_t {
   kWeightSharing,  // graphs of one context store equal constants once
   k16BitKv,        // MatMul of two 16-bit inputs
   k16BitWeights,
+  k16BitLayerNorm,  // LayerNorm of 16-bit activations
   k2BitWeights,
 };
 

@@ -50,7 +50,7 @@ TEST(SocTableTest, FeaturesFollowTheGeneration) {
   EXPECT_TRUE(RequireFeature(v69, Feature::kBlockWeights).ok());
   for (const Feature feature :
        {Feature::kWeightSharing, Feature::k16BitKv, Feature::k16BitWeights,
-        Feature::k2BitWeights}) {
+        Feature::k16BitLayerNorm, Feature::k2BitWeights}) {
     EXPECT_FALSE(RequireFeature(v69, feature).ok());
     EXPECT_TRUE(RequireFeature(v73, feature).ok());
   }

@@ -6,6 +6,8 @@ namespace hexllm::htp {
 
 Status EmitLayerNorm(GraphLowering& lowering, const ir::Node& node) {
   const DType dtype = lowering.ArithmeticOf(node);
+  if (dtype == DType::kU16)
+    HX_RETURN_IF_ERROR(RequireFor(lowering, node, Feature::k16BitLayerNorm));
   const Layout layout = lowering.RowLayout(node, 0);
   HX_ASSIGN_OR_RETURN(const TensorId x, lowering.Input(node, 0, dtype, layout));
   HX_ASSIGN_OR_RETURN(const ir::Constant* w, lowering.ConstantOf(node, 1));
