@@ -92,6 +92,14 @@ TEST_F(HtpLower, NamesWhatHasNoForm) {
                  .dtype = DType::kI8, .scales = {0.1F}, .zero_points = {3}})
           .module,
       ErrorCode::kUnsupported, "symmetric");
+  ExpectError(Linear(ir::Encoding{.dtype = DType::kI8,
+                                  .bits = 4,
+                                  .axis = 0,
+                                  .block = 8,
+                                  .scales = std::vector<float>(8, 0.1F),
+                                  .block_scales = std::vector<uint8_t>(16, 1)})
+                  .module,
+              ErrorCode::kUnsupported, "blocks of 16, 32 or 64");
   Builder bare = Linear(ir::Encoding{.dtype = DType::kF16});
   bare.graph()[bare.graph().nodes[0].output].encoding.reset();
   ExpectError(bare.module, ErrorCode::kUnsupported,

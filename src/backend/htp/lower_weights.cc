@@ -62,7 +62,10 @@ void Append(std::span<const int32_t> codes, DType dtype,
 bool IsFilterEncoding(const Encoding& encoding) {
   if (encoding.dtype == DType::kF16) return true;
   if (encoding.dtype == DType::kI16) return encoding.axis < 0;
-  return encoding.dtype == DType::kI8 && encoding.axis <= 0 &&
+  // Other blocks pass the library's validation and compute garbage.
+  const bool known_block = encoding.block == 0 || encoding.block == 16 ||
+                           encoding.block == 32 || encoding.block == 64;
+  return encoding.dtype == DType::kI8 && encoding.axis <= 0 && known_block &&
          (encoding.bits == 0 || encoding.bits == 4 || encoding.bits == 8);
 }
 
@@ -82,18 +85,49 @@ Status CheckFilter(const Constant& w) {
       ErrorCode::kUnsupported,
       fmt::format("tensor {}: the HTP has no {} weights of this form; it takes "
                   "symmetric i8 of 8 or 4 bits per tensor or row, 4 bits in "
-                  "blocks, i16 per tensor, and f16",
+                  "blocks of 16, 32 or 64, i16 per tensor, and f16",
                   Quoted(w.name), DTypeName(w.encoding->dtype))};
 }
 
-std::optional<TensorEncoding> FilterEncoding(const Encoding& encoding,
-                                             double factor) {
+// The library computes garbage for blocks of 16 when there are more than 32
+// input channels and no whole number of 32. For blocks of 64 it writes behind
+// the end of its memory, but only once the context was serialized and loaded.
+// Blocks of 32 are always right.
+constexpr int64_t kSafeBlock = 32;
+
+// Input channels of the filter that `w` becomes: zeros behind where needed.
+int64_t FilterChannels(const Constant& w) {
+  const int64_t columns = RowElems(w);
+  if (w.encoding->block == 0 || columns <= kSafeBlock) return columns;
+  return (columns + kSafeBlock - 1) / kSafeBlock * kSafeBlock;
+}
+
+// The factors of `w`, for blocks of at most 32: those of larger ones are there
+// several times, and 1 stands for what is behind.
+std::vector<uint8_t> FilterFactors(const Constant& w) {
+  const int64_t block = w.encoding->block;
+  if (block == 0) return {};
+  const int64_t step = std::min(block, kSafeBlock);
+  const int64_t blocks = RowElems(w) / block;
+  std::vector<uint8_t> factors;
+  for (int64_t row = 0; row < NumRows(w); ++row) {
+    for (int64_t k = 0; k < FilterChannels(w); k += step) {
+      const auto from = static_cast<size_t>(row * blocks + k / block);
+      factors.push_back(k < RowElems(w) ? w.encoding->block_scales[from]
+                                        : uint8_t{1});
+    }
+  }
+  return factors;
+}
+
+std::optional<TensorEncoding> FilterEncoding(const Constant& w, double factor) {
+  const Encoding& encoding = *w.encoding;
   if (encoding.dtype == DType::kF16) return std::nullopt;
   return TensorEncoding{
       .bits = encoding.bits == 8 ? 0 : static_cast<uint32_t>(encoding.bits),
       .axis = encoding.axis < 0 ? -1 : 3,
       .scales = ScaledBy(factor, encoding).scales,
-      .block_scales = encoding.block_scales};
+      .block_scales = FilterFactors(w)};
 }
 
 // The rows of a constant as the columns of a matrix [K,N].
@@ -206,13 +240,26 @@ Encoding MiddleCodesFor(std::span<const float> values, DType dtype) {
 
 Result<StaticTensor> MakeFilter(const Constant& w, double factor) {
   HX_RETURN_IF_ERROR(CheckFilter(w));
+  const int64_t channels = FilterChannels(w);
   StaticTensor made{.spec = {.name = {},
                              .use = TensorUse::kStatic,
                              .dtype = w.encoding->dtype,
-                             .shape = {1, 1, RowElems(w), NumRows(w)},
-                             .encoding = FilterEncoding(*w.encoding, factor)},
+                             .shape = {1, 1, channels, NumRows(w)},
+                             .encoding = FilterEncoding(w, factor)},
                     .bytes = {}};
   HX_ASSIGN_OR_RETURN(made.bytes, Transposer(w, factor).Run());
+  const auto behind =
+      static_cast<size_t>((channels - RowElems(w)) * NumRows(w));
+  made.bytes.resize(made.bytes.size() + behind);  // of one byte each
+  return made;
+}
+
+StaticTensor MakeZeros(TensorSpec spec) {
+  const int32_t zero = ZeroPointOf(EncodingOfSpec(spec));
+  const std::vector<int32_t> codes(
+      static_cast<size_t>(*NumElements(spec.shape)), zero);
+  StaticTensor made{.spec = std::move(spec), .bytes = {}};
+  Append(codes, made.spec.dtype, made.bytes);
   return made;
 }
 

@@ -19,10 +19,15 @@ struct StaticTensor {
 };
 
 // w[N,K] of a linear, times `factor`, as the filter [1,1,K,N] of a Conv2d:
-// codes of its encoding, whose axis becomes the last, or f16. kUnsupported for
+// codes of its encoding, whose axis becomes the last, or f16. 4 bits in blocks
+// with K > 32 get zeros behind, up to a multiple of 32, and blocks of 64 become
+// two of 32 with the same factor. kUnsupported for
 // a constant without an encoding or with one that the HTP does not have;
 // kBadInput names the row whose numbers are not finite.
 Result<StaticTensor> MakeFilter(const ir::Constant& w, double factor);
+
+// A constant of zeros, of the type, shape and encoding of `spec`.
+StaticTensor MakeZeros(TensorSpec spec);
 
 // The scales of a linear's accumulators: x.scale times w's scale, of each row
 // when w has one for each.

@@ -51,6 +51,31 @@ Result<TensorId> Bias(GraphLowering& lowering, const LinearNode& linear,
   return lowering.Static(linear.node, ".bias", std::move(made));
 }
 
+// x[1,1,T,K] with zeros behind, up to `channels`: as many as the filter has.
+Result<TensorId> Padded(GraphLowering& lowering, const ir::Node& node,
+                        TensorId x, int64_t channels) {
+  TensorSpec spec = lowering.SpecOf(x);
+  if (spec.shape[3] == channels) return x;
+  const ir::Encoding encoding = EncodingOfSpec(spec);
+  Shape dims = spec.shape;
+  spec.use = TensorUse::kStatic;
+  spec.shape[3] = channels - spec.shape[3];
+  dims[3] = channels;
+  HX_ASSIGN_OR_RETURN(
+      const TensorId behind,
+      lowering.Static(node, ".zeros", MakeZeros(std::move(spec))));
+  HX_ASSIGN_OR_RETURN(const TensorId padded,
+                      lowering.Inner(node, {.suffix = ".padded",
+                                            .dims = std::move(dims),
+                                            .encoding = encoding}));
+  HX_RETURN_IF_ERROR(lowering.Emit(node,
+                                   {.op = "Concat",
+                                    .inputs = {x, behind},
+                                    .params = {{"axis", uint32_t{3}}}},
+                                   padded));
+  return padded;
+}
+
 std::vector<NodeParam> ConvParams() {
   return {{"stride", ArrayParam<uint32_t>{.shape = {2}, .values = {1, 1}}},
           {"pad_amount",
@@ -64,9 +89,12 @@ Status EmitLinear(GraphLowering& lowering, const ir::Node& node) {
   const LinearNode linear{
       .node = node, .w = *w, .dtype = LinearArithmetic(lowering, node, *w)};
   HX_RETURN_IF_ERROR(CheckFeatures(lowering, linear));
-  HX_ASSIGN_OR_RETURN(const TensorId x, lowering.Input(node, 0, linear.dtype));
   HX_ASSIGN_OR_RETURN(StaticTensor filter,
                       MakeFilter(*w, lowering.FactorOf(node.output)));
+  HX_ASSIGN_OR_RETURN(const TensorId own,
+                      lowering.Input(node, 0, linear.dtype));
+  HX_ASSIGN_OR_RETURN(const TensorId x,
+                      Padded(lowering, node, own, filter.spec.shape[2]));
   HX_ASSIGN_OR_RETURN(const TensorId weight,
                       lowering.Static(node, ".weight", std::move(filter)));
   NodeDraft conv{.op = "Conv2d", .inputs = {x, weight}, .params = ConvParams()};
