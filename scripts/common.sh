@@ -19,6 +19,7 @@ configure() {
   log=build/$preset.configure.log
   mkdir -p build
   local launcher=()
+  export CCACHE_SLOPPINESS=pch_defines,time_macros  # or it does not cache what reads precompiled headers
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   cmake --preset "$preset" "${launcher[@]}" "$@" >"$log" 2>&1 || {
     cat "$log" >&2
