@@ -13,6 +13,14 @@ Error BadInput(std::string message) {
   return Error{ErrorCode::kBadInput, std::move(message)};
 }
 
+// A count that reaches the limit would let a small file take much memory.
+Status CheckRoom(size_t count, std::string_view what) {
+  if (count < kMaxPickleValues) return OkStatus();
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("expected at most {} {}, found more",
+                           kMaxPickleValues, what)};
+}
+
 }  // namespace
 
 const PickleReader::Op PickleReader::kOps[] = {
@@ -83,11 +91,22 @@ Status PickleReader::RunNext() {
 }
 
 Status PickleReader::Push(PickleValue value) {
-  if (out_.values.size() >= kMaxPickleValues)
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("more than {} values", kMaxPickleValues)};
-  stack_.push_back(static_cast<uint32_t>(out_.values.size()));
+  HX_RETURN_IF_ERROR(CheckRoom(out_.values.size(), "values"));
+  const auto id = static_cast<uint32_t>(out_.values.size());
   out_.values.push_back(std::move(value));
+  return PushId(id);
+}
+
+Status PickleReader::PushId(uint32_t id) {
+  HX_RETURN_IF_ERROR(CheckRoom(stack_.size(), "values on the stack"));
+  stack_.push_back(id);
+  return OkStatus();
+}
+
+Status PickleReader::AddItems(PickleValue& to,
+                              std::span<const uint32_t> items) {
+  HX_RETURN_IF_ERROR(CheckRoom(to.items.size() + items.size(), "entries"));
+  to.items.insert(to.items.end(), items.begin(), items.end());
   return OkStatus();
 }
 
@@ -162,6 +181,7 @@ Status PickleReader::Stop() {
 }
 
 Status PickleReader::Mark() {
+  HX_RETURN_IF_ERROR(CheckRoom(marks_.size(), "marks"));
   marks_.push_back(stack_.size());
   return OkStatus();
 }
@@ -198,24 +218,21 @@ Status PickleReader::MarkedSequence() {
 Status PickleReader::Append() {
   HX_ASSIGN_OR_RETURN(const uint32_t item, Pop());
   HX_ASSIGN_OR_RETURN(PickleValue * list, Top(PickleKind::kSequence, "a list"));
-  list->items.push_back(item);
-  return OkStatus();
+  return AddItems(*list, {&item, 1});
 }
 
 Status PickleReader::Appends() {
   HX_ASSIGN_OR_RETURN(const auto items, PopToMark());
   HX_ASSIGN_OR_RETURN(PickleValue * list, Top(PickleKind::kSequence, "a list"));
-  list->items.insert(list->items.end(), items.begin(), items.end());
-  return OkStatus();
+  return AddItems(*list, items);
 }
 
 Status PickleReader::SetItem() {
   HX_ASSIGN_OR_RETURN(const uint32_t value, Pop());
   HX_ASSIGN_OR_RETURN(const uint32_t key, Pop());
   HX_ASSIGN_OR_RETURN(PickleValue * dict, Top(PickleKind::kDict, "a dict"));
-  dict->items.push_back(key);
-  dict->items.push_back(value);
-  return OkStatus();
+  const uint32_t items[] = {key, value};
+  return AddItems(*dict, items);
 }
 
 Status PickleReader::SetItems() {
@@ -223,8 +240,7 @@ Status PickleReader::SetItems() {
   HX_ASSIGN_OR_RETURN(PickleValue * dict, Top(PickleKind::kDict, "a dict"));
   if (items.size() % 2 != 0)
     return BadInput("expected keys and values in pairs, found one left over");
-  dict->items.insert(dict->items.end(), items.begin(), items.end());
-  return OkStatus();
+  return AddItems(*dict, items);
 }
 
 Status PickleReader::PutByte() {
@@ -258,8 +274,7 @@ Status PickleReader::Get(uint64_t slot) {
   if (slot >= memo_.size() || !memo_[slot])
     return BadInput(
         fmt::format("memo {}: expected a value, found nothing", slot));
-  stack_.push_back(*memo_[slot]);
-  return OkStatus();
+  return PushId(*memo_[slot]);
 }
 
 const PickleValue* Pickle::Find(const PickleValue& dict,

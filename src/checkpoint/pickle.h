@@ -16,8 +16,9 @@
 
 namespace hexllm {
 
-// The longest pickle that is read and the most values in one; those of the
-// largest published checkpoints stay below 1 MB.
+// The longest pickle that is read and the most values in one, also on its
+// stack, in one container and as marks; those of the largest published
+// checkpoints stay below 1 MB.
 inline constexpr uint64_t kMaxPickleBytes = 64 << 20;
 inline constexpr size_t kMaxPickleValues = 1 << 20;
 

@@ -131,8 +131,7 @@ Status PickleReader::Reduce() {
     case GlobalUse::kParameter:
       if (arguments.empty() || At(arguments[0]).kind != PickleKind::kTensor)
         return BadInput("_rebuild_parameter: expected a tensor, found none");
-      stack_.push_back(arguments[0]);
-      return OkStatus();
+      return PushId(arguments[0]);
     case GlobalUse::kDict:
       // Filled by opcodes afterwards.
       if (!arguments.empty())

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,8 @@ class PickleReader {
 
   // Values and the stack.
   Status Push(PickleValue value);
+  Status PushId(uint32_t id);
+  static Status AddItems(PickleValue& to, std::span<const uint32_t> items);
   Result<uint32_t> Pop();
   // The values above the last mark, which goes too.
   Result<std::vector<uint32_t>> PopToMark();

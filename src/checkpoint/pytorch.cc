@@ -15,6 +15,10 @@ namespace {
 
 constexpr std::string_view kPickleName = "data.pkl";
 constexpr std::string_view kCompiledPrefix = "_orig_mod.";
+// Texts can be used again and again in a pickle: what is copied out of it has
+// limits of its own. Far above what any checkpoint has.
+constexpr size_t kMaxTextBytes = 4096;
+constexpr size_t kMaxModelArgs = 256;
 
 Error BadInput(std::string message) {
   return Error{ErrorCode::kBadInput, std::move(message)};
@@ -67,12 +71,14 @@ class Archive {
 // The bytes of a tensor's storage from its first element on.
 Result<ByteSpan> StorageFrom(const Archive& archive, const PickleValue& storage,
                              int64_t offset) {
-  const auto member = archive.Find(fmt::format("data/{}", storage.text));
+  const auto member = storage.text.size() > kMaxTextBytes
+                          ? std::nullopt
+                          : archive.Find(fmt::format("data/{}", storage.text));
   if (!member)
     return BadInput(
-        fmt::format("expected its storage in the member 'data/{}', "
+        fmt::format("expected its storage in the member of data/ called {}, "
                     "found none",
-                    Printable(storage.text)));
+                    Quoted(storage.text)));
   const auto bytes = StorageBytes(storage.dtype, {storage.integer});
   if (!bytes || *bytes > member->size())
     return BadInput(
@@ -144,9 +150,16 @@ Result<const PickleValue*> FindStateDict(const Pickle& pickle) {
                "model's state dict"};
 }
 
-Status AddTensors(const Archive& archive, const Pickle& pickle,
-                  PytorchFile& out) {
+// An entry of the state dict.
+struct Entry {
+  std::string_view name;  // without the prefix; into the pickle
+  const PickleValue* value;
+};
+
+// The entries sorted by name, which is unique and short.
+Result<std::vector<Entry>> ListEntries(const Pickle& pickle) {
   HX_ASSIGN_OR_RETURN(const PickleValue* dict, FindStateDict(pickle));
+  std::vector<Entry> entries;
   for (size_t i = 0; i + 1 < dict->items.size(); i += 2) {
     const PickleValue& name = pickle[dict->items[i]];
     const PickleValue& value = pickle[dict->items[i + 1]];
@@ -157,14 +170,36 @@ Status AddTensors(const Archive& archive, const Pickle& pickle,
                       "object; save the model's state dict, alone or under "
                       "'model'",
                       i / 2 + 1, Quoted(name.text))};
-    auto view = ToView(archive, pickle, value);
-    if (!view.ok())
-      return std::move(view).error().With(
-          fmt::format("tensor {}", Quoted(name.text)));
+    if (name.text.size() > kMaxTextBytes)
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("entry {}: expected a name of at most {} bytes, "
+                               "found {}",
+                               i / 2 + 1, kMaxTextBytes, name.text.size())};
     std::string_view plain = name.text;
     if (plain.starts_with(kCompiledPrefix))
       plain.remove_prefix(kCompiledPrefix.size());
-    view->name = plain;
+    entries.push_back({plain, &value});
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  const auto twice = std::adjacent_find(
+      entries.begin(), entries.end(),
+      [](const Entry& a, const Entry& b) { return a.name == b.name; });
+  if (twice != entries.end())
+    return BadInput(fmt::format("tensor {}: expected once, found twice",
+                                Quoted(twice->name)));
+  return entries;
+}
+
+Status AddTensors(const Archive& archive, const Pickle& pickle,
+                  PytorchFile& out) {
+  HX_ASSIGN_OR_RETURN(const std::vector<Entry> entries, ListEntries(pickle));
+  for (const Entry& entry : entries) {
+    auto view = ToView(archive, pickle, *entry.value);
+    if (!view.ok())
+      return std::move(view).error().With(
+          fmt::format("tensor {}", Quoted(entry.name)));
+    view->name = entry.name;
     out.tensors.push_back(*std::move(view));
   }
   return OkStatus();
@@ -188,17 +223,29 @@ std::optional<Json> ToJson(const PickleValue& value) {
   }
 }
 
-void AddModelArgs(const Pickle& pickle, PytorchFile& out) {
+Status AddModelArgs(const Pickle& pickle, PytorchFile& out) {
   const PickleValue* args = pickle.Find(pickle[pickle.root], "model_args");
-  if (args == nullptr || args->kind != PickleKind::kDict) return;
+  if (args == nullptr || args->kind != PickleKind::kDict) return OkStatus();
+  if (args->items.size() / 2 > kMaxModelArgs)
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("'model_args': expected at most {} settings, found {}",
+                    kMaxModelArgs, args->items.size() / 2)};
   Json json = Json::object();
   for (size_t i = 0; i + 1 < args->items.size(); i += 2) {
     const PickleValue& key = pickle[args->items[i]];
-    auto value = ToJson(pickle[args->items[i + 1]]);
-    if (key.kind == PickleKind::kText && value)
-      json[std::string(key.text)] = std::move(*value);
+    const PickleValue& value = pickle[args->items[i + 1]];
+    if (std::max(key.text.size(), value.text.size()) > kMaxTextBytes)
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("'model_args': setting {}: expected texts of at "
+                               "most {} bytes, found a longer one",
+                               Quoted(key.text), kMaxTextBytes)};
+    auto setting = ToJson(value);
+    if (key.kind == PickleKind::kText && setting)
+      json[std::string(key.text)] = std::move(*setting);
   }
   out.metadata["model_args"] = DumpJson(json);
+  return OkStatus();
 }
 
 }  // namespace
@@ -214,18 +261,7 @@ Result<PytorchFile> ParsePytorch(ByteSpan file) {
     return std::move(pickle).error().With(std::string(kPickleName));
   PytorchFile out;
   HX_RETURN_IF_ERROR(AddTensors(archive, *pickle, out));
-  AddModelArgs(*pickle, out);
-  std::sort(
-      out.tensors.begin(), out.tensors.end(),
-      [](const TensorView& a, const TensorView& b) { return a.name < b.name; });
-  const auto twice =
-      std::adjacent_find(out.tensors.begin(), out.tensors.end(),
-                         [](const TensorView& a, const TensorView& b) {
-                           return a.name == b.name;
-                         });
-  if (twice != out.tensors.end())
-    return BadInput(fmt::format("tensor {}: expected once, found twice",
-                                Quoted(twice->name)));
+  HX_RETURN_IF_ERROR(AddModelArgs(*pickle, out));
   return out;
 }
 

@@ -169,7 +169,7 @@ TEST(ParsePytorch, RefusesTensorsThatItsStorageDoesNotHold) {
               HasSubstr("found 7"));
   EXPECT_THAT(ErrorOf(OneTensor(
                   {.key = "9", .elements = 6, .shape = {6}, .strides = {1}})),
-              HasSubstr("'data/9'"));
+              HasSubstr("called '9'"));
   EXPECT_THAT(ErrorOf(OneTensor({.elements = 6, .shape = {0}, .strides = {1}})),
               HasSubstr("dimensions of at least 1"));
   EXPECT_THAT(ErrorOf(OneTensor({.elements = 6,
@@ -213,6 +213,54 @@ TEST(ParsePytorch, EveryTruncatedPickleIsAnError) {
   }
   EXPECT_THAT(ErrorOf(PytorchFrom(data + "more", {kBytes})),
               HasSubstr("nothing behind the end"));
+}
+
+// One text or value can be used thousands of times with two bytes each.
+TEST(ParsePytorch, SmallFilesThatGrowAreRefused) {
+  const std::string tensor =
+      pickle::Of({.elements = 6, .shape = {6}, .strides = {1}});
+  std::string again;
+  for (int i = 0; i < 1000; ++i) again.append("h\x00h\x01", 4);
+  const auto repeated = [&](size_t bytes) {
+    return File("}(" + pickle::Text(std::string(bytes, 'n')) +
+                std::string("q\x00", 2) + tensor + std::string("q\x01", 2) +
+                again + "u");
+  };
+  EXPECT_THAT(ErrorOf(repeated(4096)), HasSubstr("once, found twice"));
+  EXPECT_THAT(ErrorOf(repeated(4097), ErrorCode::kUnsupported),
+              HasSubstr("a name of at most 4096 bytes, found 4097"));
+  // Names that are the same without their prefix.
+  EXPECT_THAT(ErrorOf(File(pickle::Dict(pickle::Text("w") + tensor +
+                                        pickle::Text("_orig_mod.w") + tensor))),
+              HasSubstr("tensor 'w': expected once"));
+  const auto with_setting = [&](const std::string& settings) {
+    return File(pickle::Dict(pickle::Text("model") + pickle::Dict("") +
+                             pickle::Text("model_args") +
+                             pickle::Dict(settings)));
+  };
+  EXPECT_THAT(ErrorOf(with_setting(pickle::Text("key") +
+                                   pickle::Text(std::string(4097, 'x'))),
+                      ErrorCode::kUnsupported),
+              AllOf(HasSubstr("setting 'key'"), HasSubstr("4096")));
+  std::string settings;
+  for (int i = 0; i < 257; ++i)
+    settings += pickle::Text(std::to_string(i)) + pickle::kNone;
+  EXPECT_THAT(ErrorOf(with_setting(settings), ErrorCode::kUnsupported),
+              HasSubstr("at most 256 settings, found 257"));
+}
+
+TEST(ParsePytorch, StackMarksAndContainersHaveLimits) {
+  const auto error = [](const std::string& ops) {
+    return ErrorOf(File(ops), ErrorCode::kUnsupported);
+  };
+  EXPECT_THAT(error(std::string((1 << 20) + 1, '(')), HasSubstr("marks"));
+  EXPECT_THAT(error(std::string((1 << 20) + 1, ')')), HasSubstr("values"));
+  std::string gets;
+  for (int i = 0; i < 1 << 20; ++i) gets.append("h\x00", 2);
+  const std::string one = std::string("Nq\x00", 3);
+  EXPECT_THAT(error(one + gets), HasSubstr("on the stack"));
+  const std::string half = "(" + gets.substr(gets.size() / 2) + "e";
+  EXPECT_THAT(error(one + "]" + half + half), HasSubstr("entries"));
 }
 
 TEST(ParsePytorch, ValuesInCirclesAreHarmless) {
