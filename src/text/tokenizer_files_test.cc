@@ -199,6 +199,19 @@ TEST(SentencePiece, ATableThatLeadsOutsideIsRefused) {
   EXPECT_THAT(MessageOf(ParseSentencePiece(
                   AsBytes(WithCharsMap(map.substr(0, map.size() - 1))))),
               HasSubstr("damaged table"));
+  // The walk begins at the first unit, which can be no value.
+  std::string root = map;
+  root[4 + 3] = '\x80';
+  EXPECT_THAT(MessageOf(ParseSentencePiece(AsBytes(WithCharsMap(root)))),
+              HasSubstr("damaged table"));
+  // A node with a leaf (bit 8) leads to a value, not to any unit.
+  std::string leaf = map;
+  leaf[4 + 40 + 1] = '\x09';  // leaf, offset 2: unit 10 to unit 8
+  EXPECT_THAT(MessageOf(ParseSentencePiece(AsBytes(WithCharsMap(leaf)))),
+              HasSubstr("damaged table"));
+  leaf[4 + 32 + 3] = '\x80';
+  EXPECT_EQ(MessageOf(ParseSentencePiece(AsBytes(WithCharsMap(leaf)))),
+            "no error");
 }
 
 TEST(TokenizerFile, FormatsAreToldApartByContent) {

@@ -83,11 +83,41 @@ Status ReadTrainer(std::string_view message, Settings& settings) {
   return OkStatus();
 }
 
+// A unit of a double array. A value (bit 31) gives where a replacement begins;
+// a node has a label, leads to a block of 256 units at its place ^ offset, and
+// with a leaf to a value at that place.
+// Source: darts-clone, darts.h.
+struct TableUnit {
+  uint32_t bits;
+  bool is_value() const { return (bits >> 31) != 0; }
+  uint32_t value() const { return bits & 0x7FFFFFFFu; }
+  bool has_leaf() const { return (bits & (1u << 8)) != 0; }
+  uint32_t offset() const { return (bits >> 10) << ((bits & (1u << 9)) >> 6); }
+};
+
+// Whether a walk through `units`, which are whole blocks, stays inside them and
+// ends at one of `replacements` bytes only. The walk begins at the unit 0.
+bool StaysInside(const std::vector<TableUnit>& units, size_t replacements) {
+  const auto is_good_value = [&](TableUnit unit) {
+    return unit.is_value() && unit.value() < replacements;
+  };
+  if (units[0].is_value()) return false;
+  for (size_t i = 0; i < units.size(); ++i) {
+    if (units[i].is_value()) {
+      if (!is_good_value(units[i])) return false;
+      continue;
+    }
+    const size_t target = i ^ units[i].offset();
+    if (target >= units.size() ||
+        (units[i].has_leaf() && !is_good_value(units[target])))
+      return false;
+  }
+  return true;
+}
+
 // The table of replacements: u32 bytes of a double array, the array, then the
 // replacements, each closed by a zero. The library follows it without looking
-// at bounds. A unit of the array is a value (bit 31: an offset of a
-// replacement) or leads to a block of 256 units.
-// Source: sentencepiece src/normalizer.cc; darts-clone, darts.h.
+// at bounds. Source: sentencepiece src/normalizer.cc.
 Status CheckCharsMap(std::string_view map) {
   if (map.empty()) return OkStatus();
   ByteReader in(AsBytes(map));
@@ -99,17 +129,14 @@ Status CheckCharsMap(std::string_view map) {
   if (bytes == 0 || bytes % 1024 != 0 || replacements.empty() ||
       replacements.back() != '\0')
     return bad;
-  ByteReader units(array);
-  const uint32_t count = bytes / 4;
-  for (uint32_t i = 0; i < count; ++i) {
-    HX_ASSIGN_OR_RETURN(const auto unit, units.Read<uint32_t>());
-    const bool is_value = (unit >> 31) != 0;
-    const uint32_t offset = (unit >> 10) << ((unit & (1u << 9)) >> 6);
-    if (is_value ? (unit & 0x7FFFFFFFu) >= replacements.size()
-                 : (i ^ offset) >= count)
-      return bad;
+  ByteReader words(array);
+  std::vector<TableUnit> units;
+  units.reserve(bytes / sizeof(uint32_t));
+  while (words.remaining() > 0) {
+    HX_ASSIGN_OR_RETURN(const auto word, words.Read<uint32_t>());
+    units.push_back({word});
   }
-  return OkStatus();
+  return StaysInside(units, replacements.size()) ? OkStatus() : bad;
 }
 
 Status ReadNormalizer(std::string_view message, Settings& settings) {
