@@ -275,6 +275,62 @@ TEST(ModelSource, OverridesReplaceKeys) {
             ErrorCode::kUsage);
 }
 
+// The RoPE of TinyLlama with `members` on top of its configuration.
+Result<RopeConfig> RopeWith(const Json& members,
+                            const std::vector<std::string>& overrides) {
+  const TempDir dir;
+  TinyLlama model;
+  for (const auto& [key, value] : members.items()) model.config[key] = value;
+  model.WriteFolder(dir);
+  auto source = OpenModel(dir.path(), {.overrides = overrides});
+  if (!source.ok()) return std::move(source).error();
+  return source->config.ropes[0];
+}
+
+TEST(ModelSource, OverridesReachIntoObjects) {
+  const Json linear = {{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}};
+  const auto set = RopeWith(linear, {"rope_scaling.factor=8"});
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  EXPECT_EQ(set->factor, 8);
+  EXPECT_EQ(set->scaling, RopeScaling::kLinear);
+  const auto made =
+      RopeWith({}, {"rope_scaling.factor=4", "rope_scaling.rope_type=linear"});
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_EQ(made->factor, 4);
+  for (const char* bad : {"rope_scaling..factor=1", "rope_scaling.=1", ".a=1",
+                          "hidden_act.b=1"}) {
+    const auto rope = RopeWith(linear, {bad});
+    ASSERT_FALSE(rope.ok()) << bad;
+    EXPECT_EQ(rope.error().code, ErrorCode::kUsage) << bad;
+    EXPECT_THAT(rope.error().message, HasSubstr("expected the name of a key"));
+  }
+}
+
+TEST(ModelSource, OverridesThatChangeNothingAreRefused) {
+  const Json parameters = {
+      {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 5000}}}};
+  const std::tuple<Json, const char*, const char*> cases[] = {
+      {Json::object(), "nosuchkey=3", "'nosuchkey'"},
+      {Json::object(), "mp_num=4", "'mp_num'"},
+      {Json::object(), "rope_scaling.rope_typ=linear",
+       "'rope_scaling.rope_typ'"},
+      {parameters, "rope_theta=7", "'rope_theta'"},
+      {parameters, "rope_scaling={\"type\":\"linear\",\"factor\":2}",
+       "'rope_scaling'"},
+  };
+  for (const auto& [members, setting, key] : cases) {
+    const auto rope = RopeWith(members, {setting});
+    ASSERT_FALSE(rope.ok()) << setting;
+    EXPECT_EQ(rope.error().code, ErrorCode::kUsage) << setting;
+    EXPECT_THAT(rope.error().message,
+                AllOf(HasSubstr(key), HasSubstr("changes nothing")));
+  }
+  const auto inside = RopeWith(parameters, {"rope_parameters.rope_theta=7"});
+  ASSERT_TRUE(inside.ok()) << inside.error().message;
+  EXPECT_EQ(inside->theta, 7);
+  EXPECT_TRUE(RopeWith({}, {R"(architectures=["LlamaForCausalLM"])"}).ok());
+}
+
 TEST(ModelSource, WrongTypesNameTheKey) {
   for (const char* key : {"vocab_size", "hidden_size", "num_hidden_layers",
                           "intermediate_size", "rms_norm_eps", "hidden_act"}) {

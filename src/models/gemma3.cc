@@ -50,8 +50,10 @@ Result<std::vector<RopeConfig>> ReadRopes(const Json& json, int64_t head_dim) {
   return ropes;
 }
 
+// layer_types make it void.
 Result<int64_t> ReadPattern(const Json& json) {
   constexpr const char* kKey = "sliding_window_pattern";
+  if (FindMember(json, "layer_types") != nullptr) return kDefaultPattern;
   HX_ASSIGN_OR_RETURN(const int64_t pattern,
                       GetIntOr(json, kKey, kDefaultPattern));
   if (pattern >= 1) return pattern;

@@ -200,20 +200,15 @@ Result<RopeConfig> ReadHfRope(const Json& json, int64_t head_dim,
                               const HfRopeDefaults& defaults) {
   HX_ASSIGN_OR_RETURN(const Json* parameters, FindParameters(json));
   RopeConfig rope;
-  HX_ASSIGN_OR_RETURN(rope.theta,
-                      GetNumberOr(json, "rope_theta", defaults.theta));
-  if (parameters != nullptr) {
-    HX_ASSIGN_OR_RETURN(rope.theta,
-                        GetNumberOr(*parameters, "rope_theta", rope.theta));
-  }
-  const bool partial_inside =
-      parameters != nullptr &&
-      FindMember(*parameters, "partial_rotary_factor") != nullptr;
-  HX_ASSIGN_OR_RETURN(rope.rotary_dim,
-                      ReadRotaryDim(partial_inside ? *parameters : json,
-                                    head_dim, defaults.partial_rotary_factor));
   const Json* scaling =
       parameters != nullptr ? parameters : FindMember(json, "rope_scaling");
+  // rope_parameters, where a key can be in both.
+  const ScalingKeys keys{json, parameters != nullptr ? *parameters : json};
+  HX_ASSIGN_OR_RETURN(rope.theta, GetNumberOr(OwnerOf(keys, "rope_theta"),
+                                              "rope_theta", defaults.theta));
+  HX_ASSIGN_OR_RETURN(rope.rotary_dim,
+                      ReadRotaryDim(OwnerOf(keys, "partial_rotary_factor"),
+                                    head_dim, defaults.partial_rotary_factor));
   if (scaling != nullptr)
     HX_RETURN_IF_ERROR(ReadScaling({json, *scaling}, rope));
   HX_RETURN_IF_ERROR(ValidateRope(rope));

@@ -142,6 +142,9 @@ TEST(MetaConfig, SaysWhatIsMissingOrDoesNotApply) {
   EXPECT_THAT(ErrorOf(Open(dir, kParams, {.overrides = {"n_heads=3"}}),
                       ErrorCode::kBadInput),
               HasSubstr("'n_heads'"));
+  EXPECT_THAT(ErrorOf(Open(dir, kParams, {.overrides = {"rope_scale_facto=8"}}),
+                      ErrorCode::kUsage),
+              HasSubstr("'rope_scale_facto'"));
   EXPECT_THAT(ErrorOf(Open(dir, kParams, {.config_path = "config.json"}),
                       ErrorCode::kUsage),
               HasSubstr("--params"));

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <functional>
 
+#include "base/quote.h"
 #include "checkpoint/side_files.h"
 #include "models/meta_config.h"
 
@@ -23,6 +25,28 @@ Error UnknownArchitecture(const std::string& path, std::string_view key,
                            path, key, known, found)};
 }
 
+// Where "a.b" stands in `config`: a JSON pointer's way, one member a name.
+// Objects on the way that are missing or null are made.
+Result<Json*> FindPlace(std::string_view path, Json& config) {
+  Json* place = &config;
+  int depth = 0;
+  for (std::string_view rest = path;;) {
+    const size_t dot = rest.find('.');
+    const std::string name(rest.substr(0, dot));
+    if (place->is_null()) *place = Json::object();
+    if (name.empty() || !place->is_object() || ++depth > kMaxJsonDepth)
+      return Error{ErrorCode::kUsage,
+                   fmt::format("--set {}: expected the name of a key, or names "
+                               "of objects before it (a.b), found {}",
+                               Quoted(path),
+                               place->is_object() ? "another form"
+                                                  : JsonTypeName(*place))};
+    place = &(*place)[name];
+    if (dot == std::string_view::npos) return place;
+    rest.remove_prefix(dot + 1);
+  }
+}
+
 // "KEY=VALUE": VALUE is JSON when it parses as such, else a string. "a.b=1"
 // sets a member of an object.
 Status ApplyOverride(const std::string& text, Json& config) {
@@ -31,9 +55,31 @@ Status ApplyOverride(const std::string& text, Json& config) {
     return Error{ErrorCode::kUsage,
                  fmt::format("--set: expected KEY=VALUE, found '{}'", text)};
   const std::string value = text.substr(equals + 1);
+  HX_ASSIGN_OR_RETURN(Json * place, FindPlace(text.substr(0, equals), config));
   auto parsed = ParseJson(value);
-  config[text.substr(0, equals)] =
-      parsed.ok() ? std::move(*parsed) : Json(value);
+  *place = parsed.ok() ? std::move(*parsed) : Json(value);
+  return OkStatus();
+}
+
+using ConfigReader = std::function<Result<DecoderConfig>(const Json&)>;
+
+// A key that `read` does not look at would change nothing: a wrong spelling,
+// or one that others make void. A reader refuses an empty list in place of any
+// key that it looks at.
+Status CheckOverridesAreRead(const SourceOptions& options, const Json& config,
+                             const ConfigReader& read) {
+  for (const std::string& setting : options.overrides) {
+    const std::string key = setting.substr(0, setting.find('='));
+    Json spoilt = config;
+    HX_ASSIGN_OR_RETURN(Json * place, FindPlace(key, spoilt));
+    *place = Json::array();
+    if (!read(spoilt).ok()) continue;
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--set {}: expected a key that this model's "
+                             "configuration is read from, found one that "
+                             "changes nothing",
+                             Quoted(key))};
+  }
   return OkStatus();
 }
 
@@ -135,10 +181,13 @@ Status ReadMeta(const SourceOptions& options, ModelSource& source) {
   }
   HX_ASSIGN_OR_RETURN(Json params, LoadParams(*source.checkpoint, options));
   HX_RETURN_IF_ERROR(ApplyOverrides(options, params));
-  auto parsed =
-      ReadMetaConfig(params, *source.checkpoint, options.decoder_model);
+  const ConfigReader read = [&](const Json& json) {
+    return ReadMetaConfig(json, *source.checkpoint, options.decoder_model);
+  };
+  auto parsed = read(params);
   if (!parsed.ok())
     return std::move(parsed).error().With(fmt::format("{}: params", path));
+  HX_RETURN_IF_ERROR(CheckOverridesAreRead(options, params, read));
   source.config = std::move(*parsed);
   source.naming = {.common = kMetaNames,
                    .rope_layout = RopeLayout::kInterleaved};
@@ -150,12 +199,18 @@ Status ReadHf(const SourceOptions& options, ModelSource& source) {
   const std::string& path = source.checkpoint->path();
   HX_ASSIGN_OR_RETURN(Json config, LoadConfig(*source.checkpoint, options));
   HX_RETURN_IF_ERROR(ApplyOverrides(options, config));
-  if (source.spec == nullptr) {
+  const ModelSpec* named = source.spec;
+  if (named == nullptr) {
     HX_ASSIGN_OR_RETURN(source.spec, ChooseHfSpec(path, config));
   }
   auto parsed = source.spec->from_hf(config);
   if (!parsed.ok())
     return std::move(parsed).error().With(fmt::format("{}: config.json", path));
+  const ConfigReader read = [&](const Json& json) -> Result<DecoderConfig> {
+    if (named == nullptr) HX_RETURN_IF_ERROR(ChooseHfSpec(path, json).status());
+    return source.spec->from_hf(json);
+  };
+  HX_RETURN_IF_ERROR(CheckOverridesAreRead(options, config, read));
   source.config = std::move(*parsed);
   source.naming = source.spec->hf_naming;
   source.name = FolderName(path);

@@ -18,9 +18,10 @@ namespace hexllm::models {
 // What the user may say beside the path.
 struct SourceOptions {
   std::string config_path = {};  // replaces config.json when not empty
-  std::vector<std::string> overrides = {};  // "KEY=VALUE" on top of config.json
-                                            // or params.json (VALUE is JSON, or
-                                            // a bare string)
+  // "KEY=VALUE" on top of config.json or params.json: VALUE is JSON, or a bare
+  // string; a KEY "a.b" is the member b of the object a. kUsage for a key that
+  // the model is not read from.
+  std::vector<std::string> overrides = {};
   std::string params_path = {};     // replaces params.json (Meta's layout)
   std::string tokenizer_path = {};  // replaces the tokenizer beside the weights
   std::string decoder_model = {};   // names the model where the files cannot;

@@ -8,8 +8,11 @@ Status ReadQwenWindows(const Json& json, DecoderConfig& config) {
   HX_ASSIGN_OR_RETURN(const bool used,
                       GetBoolOr(json, "use_sliding_window", false));
   if (!used) return OkStatus();
-  HX_ASSIGN_OR_RETURN(const int64_t first,
-                      GetIntOr(json, "max_window_layers", 28));
+  // layer_types make it void.
+  int64_t first = 28;
+  if (FindMember(json, "layer_types") == nullptr) {
+    HX_ASSIGN_OR_RETURN(first, GetIntOr(json, "max_window_layers", first));
+  }
   HX_ASSIGN_OR_RETURN(
       const std::vector<bool> sliding,
       ReadSlidingLayers(json, config.layers,
