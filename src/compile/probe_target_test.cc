@@ -42,8 +42,8 @@ class ProbeTargetTest : public ::testing::Test {
     options_.target.name = "htp";
     options_.target.qnn_lib_dir = *qnn_;
   }
-  Status Compile() {
-    return CompileToMemory(testing::DataPath("models/llama3_2_1b"), options_,
+  Status Compile(const std::string& model = "llama3_2_1b") {
+    return CompileToMemory(testing::DataPath("models/" + model), options_,
                            steps_)
         .status();
   }
@@ -75,6 +75,21 @@ TEST_F(ProbeTargetTest, LetsPassWhatCompiles) {
   const auto calibrated = std::ranges::find(steps_.names, "calibrate");
   EXPECT_LT(probed, calibrated);
   EXPECT_NE(calibrated, steps_.names.end());
+}
+
+// Without logits the last layer's attention goes into no output: a part of that
+// layer alone has a mask and does not read it.
+TEST_F(ProbeTargetTest, PromptBlocksWithoutLogitsCompile) {
+  options_.mode = ModelMode::kHybrid;
+  options_.prefill_ar_len = 8;
+  options_.max_context_len = 32;
+  options_.prefill_logits = LogitsRows::kNone;
+  options_.recipe = "16a8w";
+  for (const int64_t parts : {1, 4}) {
+    options_.num_sharding = parts;
+    const Status status = Compile("smollm2_135m");
+    EXPECT_TRUE(status.ok()) << parts << ": " << status.error().message;
+  }
 }
 
 TEST_F(ProbeTargetTest, OpensTheLibraryFirst) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -120,25 +121,34 @@ bool IsNarrower(const ir::Encoding& a, const ir::Encoding& b) {
   return key(a) < key(b);
 }
 
+// Of a mask that no graph reads: any with 0.0 as the highest code.
+ir::Encoding UnreadMask(const LayerSettings& settings) {
+  if (settings.scheme->activations == ActivationKind::kFloat16)
+    return {.dtype = DType::kF16};
+  return ActivationEncoding(
+      Range{-1, 0}, ActivationFormat{.bits = settings.scheme->activation_bits});
+}
+
 // The parts of a step read one mask: it has the form that all of them can do
-// with.
-void ShareMaskEncodings(ir::Module& module) {
+// with. One that a graph has and does not read (its only layer's attention goes
+// into no output) has that of the graphs that do.
+void ShareMaskEncodings(ir::Module& module, const LayerSettings& settings) {
   std::map<int32_t, ir::Encoding> widest;
   const auto for_each_mask = [&module](auto visit) {
     for (ir::Graph& graph : module.graphs) {
       for (const ir::GraphIo& io : graph.inputs) {
-        auto& encoding = graph[io.value].encoding;
-        if (io.role.kind == RoleKind::kMask && encoding)
-          visit(io.role.index, *encoding);
+        if (io.role.kind == RoleKind::kMask)
+          visit(io.role.index, graph[io.value].encoding);
       }
     }
   };
-  for_each_mask([&](int32_t index, const ir::Encoding& encoding) {
-    ir::Encoding& kept = widest.try_emplace(index, encoding).first->second;
-    if (IsNarrower(kept, encoding)) kept = encoding;
+  for_each_mask([&](int32_t index, const std::optional<ir::Encoding>& read) {
+    if (!read) return;
+    ir::Encoding& kept = widest.try_emplace(index, *read).first->second;
+    if (IsNarrower(kept, *read)) kept = *read;
   });
-  for_each_mask([&](int32_t index, ir::Encoding& encoding) {
-    encoding = widest.at(index);
+  for_each_mask([&](int32_t index, std::optional<ir::Encoding>& encoding) {
+    encoding = widest.try_emplace(index, UnreadMask(settings)).first->second;
   });
 }
 
@@ -168,7 +178,9 @@ Result<std::vector<std::string>> AssignEncodings(ir::Module& module,
   for (ir::Graph& graph : module.graphs)
     HX_RETURN_IF_ERROR(
         EncodeGraph(module, graph, {options, ranges, constants}));
-  ShareMaskEncodings(module);
+  const LayerSettings& defaults = options.recipe->recipe.defaults;
+  if (FamilyOf(*defaults.scheme) != SchemeFamily::kPlain)
+    ShareMaskEncodings(module, defaults);
   return warnings;
 }
 

@@ -16,7 +16,7 @@
 //                 before it: [least visible, greatest visible], both from the
 //                 range observed under the output's name; mask: visible (0.0)
 //                 = the highest code, hidden = code 0 = -(widest output range
-//                 in any graph)
+//                 in any graph), also where this graph does not read it
 //   other ops     their range; constants they read: u16 per tensor
 //   embedding tables: none (the output is rounded)
 // With 8-bit schemes as recipe defaults these are u8 where u16 stands above.

@@ -341,5 +341,49 @@ TEST(EncodingsToJson, ListsBlockTypesAndHalves) {
   EXPECT_TRUE((*json)["values"].empty());
 }
 
+constexpr const char* kUnreadMask = R"(
+graph prefill kind=prefill T=2 C=2 {
+  in %0 hidden_in : f32[2,2]
+  in %1 mask[0] : f32[2,2]
+  in %2 mask[1] : f32[2,2]
+  %3 = silu(%0) "moved" : f32[2,2]
+  out %3 hidden_out
+}
+graph kv kind=kv T=1 C=2 {
+  in %0 hidden_in : f32[1,2]
+  in %1 mask[0] : f32[1,2]
+  %2 = add(%0, %1) "masked" : f32[1,2]
+  %3 = softmax(%2) "probs" : f32[1,2]
+  out %3 hidden_out
+}
+)";
+
+// A graph that has a mask and does not read it takes what the others do; where
+// no graph reads it, a form that holds 0.0 as the highest code.
+TEST(AssignMasks, UnreadOnesHaveTheFormOfThoseThatAreRead) {
+  const Ranges ranges = {
+      {"hidden_in", {{-1, 1}}}, {"moved", {{-1, 1}}}, {"masked", {{-1, 1}}}};
+  for (const char* scheme : {"16a8w", "8a8w", "fp16"}) {
+    ir::Module module = Parsed(kUnreadMask);
+    Assigned(module, RecipeOf(scheme), ranges);
+    const auto encoding = [&](size_t graph, int32_t index) {
+      const ir::Graph& in = module.graphs[graph];
+      return in[in.FindIo({RoleKind::kMask, index})].encoding;
+    };
+    ASSERT_TRUE(encoding(0, 0) && encoding(0, 1) && encoding(1, 0)) << scheme;
+    EXPECT_EQ(encoding(0, 0), encoding(1, 0)) << scheme;
+    EXPECT_EQ(encoding(0, 1)->dtype, encoding(1, 0)->dtype) << scheme;
+    if (!ir::HasCodes(*encoding(0, 1))) continue;
+    EXPECT_EQ(encoding(0, 1)->zero_points, encoding(1, 0)->zero_points);
+  }
+}
+
+TEST(AssignMasks, DynamicSchemesLeaveThemAsTheyAre) {
+  ir::Module module = Parsed(kUnreadMask);
+  Assigned(module, RecipeOf("cpu-w8a8"));
+  for (const ir::Graph& graph : module.graphs)
+    EXPECT_FALSE(graph[graph.FindIo({RoleKind::kMask, 0})].encoding);
+}
+
 }  // namespace
 }  // namespace hexllm::quant
