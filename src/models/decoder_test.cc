@@ -331,6 +331,21 @@ TEST(ModelSource, OverridesThatChangeNothingAreRefused) {
   EXPECT_TRUE(RopeWith({}, {R"(architectures=["LlamaForCausalLM"])"}).ok());
 }
 
+TEST(ModelSource, TheNamedModelDecidesWhereTheFilesCannot) {
+  const TempDir dir;
+  TinyLlama model;
+  model.config["architectures"] = {"MambaForCausalLM"};
+  model.WriteFolder(dir);
+  const auto source = OpenModel(dir.path(), {.decoder_model = "granite"});
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  EXPECT_EQ(source->spec->name, "granite");
+  const Error error = FolderError(TinyLlama(), {.decoder_model = "granite"});
+  EXPECT_EQ(error.code, ErrorCode::kUsage);
+  EXPECT_THAT(error.message,
+              AllOf(HasSubstr("--decoder-model granite"),
+                    HasSubstr("the family llama"), HasSubstr("of granite")));
+}
+
 TEST(ModelSource, WrongTypesNameTheKey) {
   for (const char* key : {"vocab_size", "hidden_size", "num_hidden_layers",
                           "intermediate_size", "rms_norm_eps", "hidden_act"}) {

@@ -132,10 +132,37 @@ Status ApplyOverrides(const SourceOptions& options, Json& config) {
   return OkStatus();
 }
 
-// The row for config.json's "architectures" (the first one known), or for
-// --decoder-model.
+// --decoder-model is for files that cannot tell: `found` is the row that this
+// one names (null = none).
+Status CheckNamedModel(const SourceOptions& options, const ModelSource& source,
+                       const ModelSpec* found) {
+  if (source.spec == nullptr || found == nullptr || found == source.spec)
+    return OkStatus();
+  return Error{ErrorCode::kUsage,
+               fmt::format("--decoder-model {}: expected a model of the family "
+                           "{}, which {} names, found one of {}",
+                           options.decoder_model, found->name,
+                           source.checkpoint->path(), source.spec->name)};
+}
+
+// The row for the first of config.json's "architectures" that is known; null
+// when there is none.
+const ModelSpec* FindHfSpec(const Json& config) {
+  const Json* list = FindMember(config, "architectures");
+  if (list == nullptr || !list->is_array()) return nullptr;
+  for (const Json& entry : *list) {
+    if (!entry.is_string()) continue;
+    if (const ModelSpec* spec =
+            FindByHfArchitecture(entry.get_ref<const std::string&>()))
+      return spec;
+  }
+  return nullptr;
+}
+
+// The same where there must be one.
 Result<const ModelSpec*> ChooseHfSpec(const std::string& path,
                                       const Json& config) {
+  if (const ModelSpec* spec = FindHfSpec(config)) return spec;
   const Json* list = FindMember(config, "architectures");
   if (list == nullptr || !list->is_array() || list->empty()) {
     return Error{
@@ -143,12 +170,6 @@ Result<const ModelSpec*> ChooseHfSpec(const std::string& path,
         fmt::format("{}: config.json: 'architectures': expected a list of "
                     "names, found {}",
                     path, list == nullptr ? "nothing" : JsonTypeName(*list))};
-  }
-  for (const Json& entry : *list) {
-    if (!entry.is_string()) continue;
-    if (const ModelSpec* spec =
-            FindByHfArchitecture(entry.get_ref<const std::string&>()))
-      return spec;
   }
   return UnknownArchitecture(path, "architectures",
                              list->front().is_string()
@@ -199,6 +220,7 @@ Status ReadHf(const SourceOptions& options, ModelSource& source) {
   const std::string& path = source.checkpoint->path();
   HX_ASSIGN_OR_RETURN(Json config, LoadConfig(*source.checkpoint, options));
   HX_RETURN_IF_ERROR(ApplyOverrides(options, config));
+  HX_RETURN_IF_ERROR(CheckNamedModel(options, source, FindHfSpec(config)));
   const ModelSpec* named = source.spec;
   if (named == nullptr) {
     HX_ASSIGN_OR_RETURN(source.spec, ChooseHfSpec(path, config));
@@ -228,8 +250,9 @@ Status ReadGguf(const SourceOptions& options, ModelSource& source) {
   const GgufMetadata& metadata = *source.checkpoint->gguf();
   auto architecture = metadata.GetString("general.architecture");
   if (!architecture.ok()) return std::move(architecture).error().With(path);
-  if (source.spec == nullptr)
-    source.spec = FindByGgufArchitecture(*architecture);
+  const ModelSpec* found = FindByGgufArchitecture(*architecture);
+  HX_RETURN_IF_ERROR(CheckNamedModel(options, source, found));
+  if (source.spec == nullptr) source.spec = found;
   if (source.spec == nullptr)
     return UnknownArchitecture(path, "general.architecture", *architecture);
   if (source.spec->from_gguf == nullptr) {
