@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "backend/htp/elf_size.h"
+#include "base/mapped_file.h"
 #include "base/quote.h"
 
 namespace hexllm::htp {
@@ -46,6 +48,18 @@ class SilentStdout {
   int saved_ = -1;
 };
 
+// That the file is as long as its headers say: loading a shorter one would end
+// the process.
+Status CheckWhole(const std::string& path) {
+  HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  const uint64_t least = LeastElfBytes(file.bytes());
+  if (file.bytes().size() >= least) return OkStatus();
+  return Error{ErrorCode::kEnvironment,
+               fmt::format("{}: expected at least {} bytes, found {}: it is "
+                           "truncated; fetch it again with scripts/setup-qnn",
+                           Printable(path), least, file.bytes().size())};
+}
+
 }  // namespace
 
 Result<DynamicLibrary> DynamicLibrary::Load(const std::string& folder,
@@ -60,6 +74,7 @@ Result<DynamicLibrary> DynamicLibrary::Load(const std::string& folder,
                              "installed QAIRT SDK that holds {}",
                              Printable(library.path_), name)};
   }
+  HX_RETURN_IF_ERROR(CheckWhole(library.path_));
   {
     const SilentStdout silent;
     library.handle_ = dlopen(library.path_.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -11,8 +11,8 @@ namespace hexllm::htp {
 // Move-only owner of a dlopen handle, with local symbols.
 class DynamicLibrary {
  public:
-  // Loads `folder`/`name`. kEnvironment when it is not there or cannot be
-  // loaded, with what to do.
+  // Loads `folder`/`name`. kEnvironment when it is not there, is truncated or
+  // cannot be loaded, with what to do.
   //
   // The vendor's library prints a line on stdout from its constructors, on the
   // thread that loads it. File descriptor 1 leads to /dev/null meanwhile, and

@@ -11,6 +11,7 @@
 
 #include "backend/htp/qnn_log.h"
 #include "backend/htp/qnn_testing.h"
+#include "tests/support/temp_dir.h"
 
 namespace hexllm::htp {
 namespace {
@@ -112,6 +113,26 @@ TEST_F(QnnTest, OpensAndSaysItsVersion) {
   EXPECT_THAT((*library)->build_id(), HasSubstr("v2."));
   EXPECT_THAT((*library)->ErrorText("graphFinalize", 0x100000000 + 1002),
               HasSubstr("QNN error 1002 from graphFinalize"));
+}
+
+// As a download that broke off leaves it: the first pages alone, or all but the
+// last ones (holes stand for what lies between).
+TEST_F(QnnTest, RefusesALibraryThatIsTruncated) {
+  const hexllm::testing::TempDir folder;
+  const std::string whole = folder_ + "/libQnnHtp.so";
+  std::string start(size_t{1} << 16, '\0');
+  std::ifstream(whole, std::ios::binary)
+      .read(start.data(), static_cast<std::streamsize>(start.size()));
+  const std::string path = folder.Write("libQnnHtp.so", start);
+  for (const uintmax_t size :
+       {uintmax_t{start.size()}, std::filesystem::file_size(whole) - 4096}) {
+    std::filesystem::resize_file(path, size);
+    const auto library = QnnLibrary::Open(folder.path());
+    ASSERT_FALSE(library.ok()) << size;
+    EXPECT_EQ(library.error().code, ErrorCode::kEnvironment);
+    EXPECT_THAT(library.error().message,
+                AllOf(HasSubstr(path), HasSubstr("truncated")));
+  }
 }
 
 TEST_F(QnnTest, SessionsOfAllSocsOpenOneAfterTheOther) {
