@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -88,14 +89,22 @@ bool IsWeightType(DType dtype) {
 }
 
 // f64 and int8, which no kernel reads, become f32 and (without loss) f16. Few
-// checkpoints have them, so these are copied as a whole.
-void ConvertRareType(ir::Constant& constant) {
+// checkpoints have them, so these are copied as a whole. kBadInput for an f64
+// that is no number in f32.
+Status ConvertRareType(ir::Constant& constant) {
   const ByteSpan bytes = constant.bytes;
   std::string made;
   if (constant.type.dtype == DType::kF64) {
     made.resize(bytes.size() / 2);
     std::vector<float> values(bytes.size() / sizeof(double));
     DequantizeRow(DType::kF64, bytes, values);
+    const auto bad = std::find_if(values.begin(), values.end(),
+                                  [](float x) { return !std::isfinite(x); });
+    if (bad != values.end())
+      return Error{ErrorCode::kBadInput,
+                   fmt::format("expected f64 values that are finite in f32, "
+                               "found {} at element {}",
+                               *bad, bad - values.begin())};
     std::memcpy(made.data(), values.data(), made.size());
     constant.type.dtype = DType::kF32;
   } else if (constant.type.dtype == DType::kI8) {
@@ -107,10 +116,11 @@ void ConvertRareType(ir::Constant& constant) {
     }
     constant.type.dtype = DType::kF16;
   } else {
-    return;
+    return OkStatus();
   }
   constant.owned = std::make_shared<const std::string>(std::move(made));
   constant.bytes = AsBytes(*constant.owned);
+  return OkStatus();
 }
 
 // Leaves the rows (elements of a vector) from `first` on, as many as the
@@ -237,7 +247,9 @@ Result<ir::ConstantId> WeightBinder::Bind(const WeightRequest& request) {
                         .bytes = tensor->data,
                         .owned = nullptr,
                         .rows = {}};
-  ConvertRareType(constant);
+  if (Status status = ConvertRareType(constant); !status.ok())
+    return std::move(status).error().With(fmt::format(
+        "{}: tensor '{}'", source_.checkpoint->path(), place.stored));
   std::vector<int64_t> order = RowOrder(request, place);
   if (order.empty()) {
     TakeRows(constant, place.first_row);

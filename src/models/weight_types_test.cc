@@ -18,11 +18,13 @@ class WeightTypes : public ::testing::Test {
  protected:
   WeightTypes() {
     const double doubles[] = {1.5, -0.25};
+    const double huge[] = {1.5, 1e300};
     const auto checkpoint = Checkpoint::Open(dir_.Write(
         "model.safetensors",
         SafetensorsBuilder()
             .Add("f64", "F64", {1, 2},
                  AsText(std::as_bytes(std::span(doubles))))
+            .Add("huge", "F64", {1, 2}, AsText(std::as_bytes(std::span(huge))))
             .Add("i32", "I32", {1, 2}, "12345678")
             .Add("i8", "I8", {1, 4}, std::string("\x00\x01\x80\x7F", 4))
             .Build()));
@@ -55,6 +57,12 @@ class WeightTypes : public ::testing::Test {
 TEST_F(WeightTypes, DoublesBecomeFloats) {
   EXPECT_THAT(Bound("f64", 2), ElementsAre(1.5f, -0.25f));
   EXPECT_EQ(type_, DType::kF32);
+}
+
+TEST_F(WeightTypes, DoublesThatNoFloatHoldsAreRefused) {
+  EXPECT_THAT(Bound("huge", 2), ElementsAre());
+  EXPECT_THAT(message_, HasSubstr("tensor 'huge': expected f64 values"));
+  EXPECT_THAT(message_, HasSubstr("found inf at element 1"));
 }
 
 TEST_F(WeightTypes, BytesAreNumbers) {
