@@ -109,17 +109,34 @@ Result<Slices> FindSlices(std::span<const MetaShard> shards,
   for (const MetaShard& shard : shards) {
     const TensorView* slice = FindTensor(shard, first.name);
     if (slice == nullptr || slice->shape != first.shape ||
-        slice->dtype != first.dtype ||
-        shard.tensors.size() != shards[0].tensors.size())
+        slice->dtype != first.dtype)
       return Error{
           ErrorCode::kBadInput,
-          fmt::format("{}: tensor {}: expected the same tensors and shapes as "
-                      "in {}, found {}",
-                      shard.path, Quoted(first.name), shards[0].path,
-                      slice == nullptr ? "none" : ShapeToString(slice->shape))};
+          fmt::format("{}: tensor {}: expected {}{} as in {}, found {}",
+                      shard.path, Quoted(first.name), DTypeName(first.dtype),
+                      ShapeToString(first.shape), shards[0].path,
+                      slice == nullptr
+                          ? "none"
+                          : fmt::format("{}{}", DTypeName(slice->dtype),
+                                        ShapeToString(slice->shape)))};
     slices.push_back(slice);
   }
   return slices;
+}
+
+// Every tensor of each shard is one of the first.
+Status CheckNoMore(std::span<const MetaShard> shards) {
+  for (const MetaShard& shard : shards) {
+    for (const TensorView& tensor : shard.tensors) {
+      if (FindTensor(shards[0], tensor.name) != nullptr) continue;
+      return Error{
+          ErrorCode::kBadInput,
+          fmt::format("{}: tensor {}: expected only tensors that {} "
+                      "has too, found one more",
+                      shard.path, Quoted(tensor.name), shards[0].path)};
+    }
+  }
+  return OkStatus();
 }
 
 Status WriteColumns(const Slices& slices, Joiner& joiner) {
@@ -186,6 +203,7 @@ Result<std::vector<std::string>> MetaShardPaths(const std::string& path) {
 
 Result<MetaModel> JoinMetaShards(std::span<const MetaShard> shards) {
   HX_CHECK(shards.size() > 1);
+  HX_RETURN_IF_ERROR(CheckNoMore(shards));
   HX_ASSIGN_OR_RETURN(Joiner joiner, Joiner::Create());
   MetaModel model;
   std::vector<std::optional<uint64_t>> offsets;

@@ -101,10 +101,33 @@ TEST(MetaShards, NamesAMissingShard) {
 
 TEST(MetaShards, RefusesShardsThatDiffer) {
   TempDir dir;
-  dir.Write("consolidated.00.pth", Shard('a', false));
-  dir.Write("consolidated.01.pth",
-            PytorchBuilder().Add("norm.weight", {3}, F32("nnn")).Build());
-  EXPECT_THAT(ErrorOf(dir.path()), HasSubstr("expected the same tensors"));
+  const auto norm = [](std::vector<int32_t> shape, const std::string& data) {
+    return PytorchBuilder().Add("norm.weight", std::move(shape), data);
+  };
+  const auto error = [&](const PytorchBuilder& second) {
+    dir.Write("consolidated.01.pth", second.Build());
+    return ErrorOf(dir.path());
+  };
+  dir.Write("consolidated.00.pth", norm({2}, F32("nn")).Build());
+  EXPECT_THAT(error(norm({3}, F32("nnn"))),
+              AllOf(HasSubstr("01.pth: tensor 'norm.weight': expected f32[2]"),
+                    HasSubstr("found f32[3]")));
+  EXPECT_THAT(error(norm({2}, F32("nn")).Add("more", {1}, F32("x"))),
+              AllOf(HasSubstr("01.pth: tensor 'more'"), HasSubstr("one more")));
+  EXPECT_THAT(error(PytorchBuilder()), HasSubstr("found none"));
+  // The same shape of another type.
+  namespace pickle = testing::pickle;
+  dir.Write(
+      "consolidated.01.pth",
+      testing::PytorchFrom(pickle::kStart +
+                               pickle::Dict(pickle::Text("norm.weight") +
+                                            pickle::Of({.type = "HalfStorage",
+                                                        .elements = 2,
+                                                        .shape = {2},
+                                                        .strides = {1}})) +
+                               pickle::kStop,
+                           {"nnnn"}));
+  EXPECT_THAT(ErrorOf(dir.path()), HasSubstr("found f16[2]"));
 }
 
 TEST(MetaShards, RefusesTensorsWithoutARule) {
