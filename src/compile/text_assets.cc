@@ -242,10 +242,8 @@ Result<TextAssets> AssetsOf(const Checkpoint& checkpoint,
   return assets;
 }
 
-// Embedding tables are padded to whole tiles for speed; this is the widest
-// padding that published models use.
+// Embedding tables are padded to whole tiles for speed.
 constexpr int64_t kPaddingMultiple = 64;
-constexpr int64_t kMaxPadding = 512;
 
 // One more than the largest id.
 int64_t TokenizerSize(const TokenizerData& data) {
@@ -255,13 +253,34 @@ int64_t TokenizerSize(const TokenizerData& data) {
   return size;
 }
 
+// Added tokens that the model has no row for (Gemma 3's text models share the
+// tokenizer of those with images) are text like any other.
+void DropTokensBeyond(int64_t vocab, TokenizerData& data) {
+  std::erase_if(data.added_tokens,
+                [&](const AddedToken& token) { return token.id >= vocab; });
+}
+
+// What a text gets without being asked for must have a row.
+Status CheckSurroundings(const models::ModelSource& source,
+                         const TokenizerData& data) {
+  for (const auto* ids : {&data.prefix_ids, &data.suffix_ids}) {
+    for (const int32_t id : *ids) {
+      if (id < source.config.vocab) continue;
+      return Error{
+          ErrorCode::kBadInput,
+          fmt::format("{}: tokenizer: expected ids below the "
+                      "vocabulary size {} around each text, found {}",
+                      source.checkpoint->path(), source.config.vocab, id)};
+    }
+  }
+  return OkStatus();
+}
+
 Status CheckVocab(const models::ModelSource& source,
                   const TokenizerData& data) {
   const int64_t vocab = source.config.vocab;
   const int64_t size = TokenizerSize(data);
-  const int64_t padding = vocab - size;
-  if (padding == 0 ||
-      (padding > 0 && padding < kMaxPadding && vocab % kPaddingMultiple == 0))
+  if (size == vocab || (size < vocab && vocab % kPaddingMultiple == 0))
     return OkStatus();
   return Error{
       ErrorCode::kBadInput,
@@ -310,7 +329,9 @@ Result<TextAssets> LoadTextAssets(const models::ModelSource& source) {
                       AssetsOf(*source.checkpoint, source.tokenizer_path));
   HX_RETURN_IF_ERROR(CheckGenerationIds(source, assets.generation));
   if (!assets.tokenizer) return assets;
+  DropTokensBeyond(source.config.vocab, *assets.tokenizer);
   HX_RETURN_IF_ERROR(CheckVocab(source, *assets.tokenizer));
+  HX_RETURN_IF_ERROR(CheckSurroundings(source, *assets.tokenizer));
   HX_RETURN_IF_ERROR(AddTemplateEndTokens(assets));
   return assets;
 }
@@ -330,11 +351,12 @@ Result<TokenizerData> LoadTokenizer(const std::string& path) {
 
 Result<TextAssets> LoadChatTemplate(const std::string& path) {
   TextAssets assets;
-  if (HasFile(path, "tokenizer_config.json") ||
-      HasFile(path, "chat_template.jinja")) {
-    // Without the tokenizer, which takes longer to read.
+  if (HasFile(path, "tokenizer_config.json")) {
+    // Says all; the tokenizer takes longer to read.
     HX_ASSIGN_OR_RETURN(const SideFiles files, ReadSideFiles(path));
     HX_ASSIGN_OR_RETURN(assets, HfChat(path, files));
+  } else if (HasFile(path, "chat_template.jinja")) {
+    HX_ASSIGN_OR_RETURN(assets, FolderAssets(path, ""));
   } else {
     HX_ASSIGN_OR_RETURN(assets, AssetsAt(path));
   }

@@ -23,9 +23,10 @@ struct TextAssets {
   artifact::GenerationDefaults generation;
 };
 
-// Reads everything. kBadInput names file and key; also when tokenizer and
-// vocabulary do not fit together: an id beyond the embedding table, or more
-// rows than ids that padding to a multiple of 64 cannot explain.
+// Reads everything. Added tokens beyond the embedding table are left out.
+// kBadInput names file and key; also when tokenizer and vocabulary do not fit
+// together: another id beyond the table, or more rows than ids that padding to
+// a multiple of 64 cannot explain.
 Result<TextAssets> LoadTextAssets(const models::ModelSource& source);
 
 // The tokenizer alone, from a model folder or file, or from a tokenizer file.

@@ -67,6 +67,40 @@ TEST(TextAssets, ATokenizerOfAnotherSizeIsRefused) {
   EXPECT_THAT(assets.error().message, HasSubstr("found 512"));
 }
 
+// A model of tests/data with other rows and this tokenizer.
+Result<TextAssets> LoadWithVocab(int64_t vocab, const std::string& tokenizer) {
+  models::SourceOptions options;
+  options.decoder_model = "llama3_2-1b_instruct";
+  options.tokenizer_path = DataPath("tokenizers/" + tokenizer);
+  HX_ASSIGN_OR_RETURN(
+      models::ModelSource source,
+      models::OpenModel(DataPath("models/llama3_2_meta"), options));
+  source.config.vocab = vocab;
+  return LoadTextAssets(source);
+}
+
+TEST(TextAssets, AddedTokensWithoutARowAreText) {
+  const auto assets = LoadWithVocab(599, "tiny_tiktoken/tokenizer.model");
+  ASSERT_TRUE(assets.ok()) << assets.error().message;
+  const auto& added = assets->tokenizer->added_tokens;
+  ASSERT_EQ(added.size(), 255u);
+  for (const AddedToken& token : added) EXPECT_LT(token.id, 599);
+  // BOS is 344, the first behind the pieces.
+  const auto none = LoadWithVocab(344, "tiny_tiktoken/tokenizer.model");
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, ErrorCode::kBadInput);
+  // Pieces are not left out.
+  const auto pieces = LoadWithVocab(511, "tiny_llama2c/tokenizer.model");
+  ASSERT_FALSE(pieces.ok());
+  EXPECT_THAT(pieces.error().message, HasSubstr("found 512"));
+}
+
+TEST(TextAssets, PaddingHasNoLimitButItsMultiple) {
+  const auto assets = LoadWithVocab(1536, "tiny_llama2c/tokenizer.model");
+  EXPECT_TRUE(assets.ok()) << assets.error().message;
+  EXPECT_FALSE(LoadWithVocab(1537, "tiny_llama2c/tokenizer.model").ok());
+}
+
 TEST(LoadTokenizer, TakesFoldersAndFiles) {
   for (const char* name :
        {"tiny_llama2c", "tiny_llama2c/tokenizer.bin", "tiny_tiktoken",
@@ -81,6 +115,19 @@ TEST(LoadTokenizer, TakesFoldersAndFiles) {
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(none.error().message, HasSubstr("tokenizer.model"));
+}
+
+TEST(LoadChatTemplate, ABareTemplateGetsTheTokensOfTheTokenizer) {
+  TempDir dir;
+  std::filesystem::copy_file(
+      DataPath("tokenizers/tiny_tiktoken/tokenizer.model"),
+      dir.File("tokenizer.model"));
+  dir.Write("chat_template.jinja", "{{ bos_token }}");
+  const auto assets = LoadChatTemplate(dir.path());
+  ASSERT_TRUE(assets.ok()) << assets.error().message;
+  EXPECT_EQ(*assets->chat_template, "{{ bos_token }}");
+  ASSERT_FALSE(assets->special_tokens.empty());
+  EXPECT_EQ(assets->special_tokens[0].text, "<|begin_of_text|>");
 }
 
 TEST(LoadChatTemplate, GivesABareTokenizerTheTemplateOfItsFamily) {
