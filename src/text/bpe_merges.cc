@@ -76,6 +76,11 @@ Status DeriveMerges(const std::vector<uint32_t>& ranks, TokenizerData& data) {
   std::vector<RankedMerge> merges;
   for (size_t id = 0; id < ranks.size(); ++id) {
     if (ranks[id] == kUnrankedPiece) continue;
+    // Looking for its splits takes the square of its length.
+    if (data.pieces[id].size() > kMaxPieceBytes)
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("token {}: expected at most {} bytes, found {}",
+                               id, kMaxPieceBytes, data.pieces[id].size())};
     AppendSplits(data.pieces, index,
                  {ranks[id], {0, 0, static_cast<int32_t>(id)}}, merges);
     if (merges.size() > kMaxMerges)

@@ -124,8 +124,43 @@ std::string TiktokenError(std::string_view text) {
   return MessageOf(ParseTiktoken(text));
 }
 
+// A tiktoken file of all bytes but `without`.
+std::string TiktokenBytes(int without) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (int byte = 0, rank = 0; byte < 256; ++byte) {
+    if (byte == without) continue;
+    text += kDigits[static_cast<size_t>(byte >> 2)];
+    text += kDigits[static_cast<size_t>(byte & 3) << 4];
+    text += "== " + std::to_string(rank++) + "\n";
+  }
+  return text;
+}
+
+TEST(Tiktoken, NeedsAllBytesAndShortTokens) {
+  EXPECT_EQ(TiktokenError(TiktokenBytes(-1)), "no error");
+  EXPECT_THAT(TiktokenError(TiktokenBytes(0x61)),
+              HasSubstr("found none for 0x61"));
+  const std::string of_4098(5464, 'Q');
+  EXPECT_THAT(TiktokenError(TiktokenBytes(-1) + of_4098 + " 256\n"),
+              HasSubstr("token 256: expected at most 4096 bytes"));
+}
+
+TEST(Llama2c, NeedsItsBytePieces) {
+  const std::string file = Data("tiny_llama2c/tokenizer.bin");
+  std::string without = file;
+  const size_t at = without.find("<0x41>");
+  ASSERT_NE(at, std::string::npos);
+  without[at] = '(';
+  EXPECT_THAT(MessageOf(ParseLlama2c(AsBytes(without))),
+              HasSubstr("found none for 0x41"));
+  // Four empty tokens.
+  EXPECT_THAT(MessageOf(ParseLlama2c(AsBytes(std::string(36, '\0')))),
+              HasSubstr("found none for 0x00"));
+}
+
 TEST(Tiktoken, NamesTheDamagedLine) {
-  EXPECT_EQ(TiktokenError("AA== 0\nAQ== 1\n"), "no error");
   EXPECT_THAT(TiktokenError("AA== 0\nA? 1\n"),
               AllOf(HasSubstr("line 2"), HasSubstr("rank 1")));
   EXPECT_THAT(TiktokenError("AA== 0\nAQ== 2\n"), HasSubstr("line 2"));

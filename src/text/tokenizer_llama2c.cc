@@ -105,6 +105,9 @@ Result<TokenizerData> ParseLlama2c(ByteSpan file) {
   HX_ASSIGN_OR_RETURN(File read, ReadFile(file));
   TokenizerData data;
   data.pieces = std::move(read.pieces.spellings);
+  HX_RETURN_IF_ERROR(CheckBytePieces(data.pieces, [](uint8_t byte) {
+    return fmt::format("<0x{:02X}>", byte);
+  }));
   HX_RETURN_IF_ERROR(DeriveMerges(RanksOf(read.pieces.scores), data));
   data.byte_fallback = true;
   NormalizerStep& prepend = data.normalizer.emplace_back();

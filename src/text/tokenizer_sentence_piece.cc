@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/quote.h"
+#include "text/bpe_merges.h"
 #include "text/protobuf_reader.h"
 #include "text/sentence_piece_decoder.h"
 #include "text/tokenizer_data.h"
@@ -27,7 +28,6 @@ constexpr uint32_t kRemoveSpaces = 4;
 constexpr uint64_t kUnknown = 2;
 constexpr uint64_t kControl = 3;
 
-constexpr size_t kMaxPieceBytes = 4096;
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 
 using Wire = ProtobufField::Wire;

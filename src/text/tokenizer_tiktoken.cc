@@ -115,6 +115,12 @@ Result<TokenizerData> ParseTiktoken(std::string_view text) {
   if (data.pieces.empty())
     return Error{ErrorCode::kBadInput,
                  "expected a tiktoken file of one token a line, found none"};
+  HX_RETURN_IF_ERROR(CheckBytePieces(data.pieces, [](uint8_t byte) {
+    std::string spelling;
+    const char c = static_cast<char>(byte);
+    AppendByteLevel({&c, 1}, spelling);
+    return spelling;
+  }));
   std::vector<uint32_t> ranks(data.pieces.size());
   for (size_t id = 0; id < ranks.size(); ++id)
     ranks[id] = static_cast<uint32_t>(id);
