@@ -15,6 +15,14 @@ namespace {
 
 constexpr int64_t kDefaultShards = 8;
 
+constexpr SizeKeys kKeys = {.hidden = "n_embd",
+                            .layers = "n_layer",
+                            .heads = "n_head",
+                            .kv_heads = "n_head",
+                            .head_dim = "n_embd' / 'n_head",
+                            .ffn = "n_inner",
+                            .max_positions = "n_positions"};
+
 Result<RopeConfig> ReadRope(const Json& json, int64_t head_dim) {
   RopeConfig rope;
   HX_ASSIGN_OR_RETURN(rope.rotary_dim, GetIntOr(json, "rotary_dim", 64));
@@ -33,8 +41,8 @@ Status ReadSizes(const Json& json, DecoderConfig& config) {
   HX_ASSIGN_OR_RETURN(config.hidden, GetInt(json, "n_embd"));
   HX_ASSIGN_OR_RETURN(config.layers, GetInt(json, "n_layer"));
   HX_ASSIGN_OR_RETURN(config.heads, GetInt(json, "n_head"));
-  if (config.heads < 1 || config.hidden % config.heads != 0 ||
-      config.hidden > INT32_MAX) {
+  if (config.heads < 1 || config.hidden < 1 || config.hidden > INT32_MAX ||
+      config.hidden % config.heads != 0) {
     return Error{ErrorCode::kBadInput,
                  fmt::format("'n_head': expected a divisor of n_embd {}, found "
                              "{}",
@@ -45,7 +53,7 @@ Status ReadSizes(const Json& json, DecoderConfig& config) {
   HX_ASSIGN_OR_RETURN(config.ffn, GetIntOr(json, "n_inner", 4 * config.hidden));
   HX_ASSIGN_OR_RETURN(config.max_positions, GetInt(json, "n_positions"));
   HX_ASSIGN_OR_RETURN(config.norm_eps, GetNumber(json, "layer_norm_epsilon"));
-  HX_RETURN_IF_ERROR(ValidateConfig(config));
+  HX_RETURN_IF_ERROR(ValidateConfig(config, kKeys));
   HX_ASSIGN_OR_RETURN(config.fused_shards,
                       GetIntOr(json, "mp_num", kDefaultShards));
   if (config.fused_shards >= 1 && config.heads % config.fused_shards == 0)

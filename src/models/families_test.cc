@@ -157,6 +157,10 @@ TEST(Families, SpoiltConfigurationsNameTheKey) {
       {"codegen2_1b", "mp_num", 3, ErrorCode::kBadInput,
        "'mp_num': expected a divisor of n_head 8, found 3"},
       {"codegen2_1b", "rotary_dim", 10, ErrorCode::kBadInput, "'rotary_dim'"},
+      {"codegen2_1b", "n_layer", 0, ErrorCode::kBadInput, "'n_layer'"},
+      {"codegen2_1b", "n_inner", -1, ErrorCode::kBadInput, "'n_inner'"},
+      {"codegen2_1b", "n_embd", INT64_MIN, ErrorCode::kBadInput,
+       "divisor of n_embd -9223372036854775808"},
       {"codegen2_1b", "n_head", 7, ErrorCode::kBadInput, "'n_head'"},
   };
   for (const BadConfig& bad : cases) {

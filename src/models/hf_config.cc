@@ -180,23 +180,21 @@ Result<DecoderConfig> ReadCommonHfConfig(const Json& json,
   return config;
 }
 
-Status ValidateConfig(const DecoderConfig& config) {
-  HX_RETURN_IF_ERROR(CheckRange("vocab_size", config.vocab, kMaxDim));
-  HX_RETURN_IF_ERROR(CheckRange("hidden_size", config.hidden, kMaxDim));
+Status ValidateConfig(const DecoderConfig& config, const SizeKeys& keys) {
+  HX_RETURN_IF_ERROR(CheckRange(keys.vocab, config.vocab, kMaxDim));
+  HX_RETURN_IF_ERROR(CheckRange(keys.hidden, config.hidden, kMaxDim));
+  HX_RETURN_IF_ERROR(CheckRange(keys.layers, config.layers, kMaxLayers));
+  HX_RETURN_IF_ERROR(CheckRange(keys.heads, config.heads, kMaxDim));
+  HX_RETURN_IF_ERROR(CheckRange(keys.kv_heads, config.kv_heads, config.heads));
+  HX_RETURN_IF_ERROR(CheckRange(keys.head_dim, config.head_dim, kMaxDim));
+  HX_RETURN_IF_ERROR(CheckRange(keys.ffn, config.ffn, kMaxDim));
   HX_RETURN_IF_ERROR(
-      CheckRange("num_hidden_layers", config.layers, kMaxLayers));
-  HX_RETURN_IF_ERROR(CheckRange("num_attention_heads", config.heads, kMaxDim));
-  HX_RETURN_IF_ERROR(
-      CheckRange("num_key_value_heads", config.kv_heads, config.heads));
-  HX_RETURN_IF_ERROR(CheckRange("head_dim", config.head_dim, kMaxDim));
-  HX_RETURN_IF_ERROR(CheckRange("intermediate_size", config.ffn, kMaxDim));
-  HX_RETURN_IF_ERROR(
-      CheckRange("max_position_embeddings", config.max_positions, kMaxDim));
+      CheckRange(keys.max_positions, config.max_positions, kMaxDim));
   if (config.heads % config.kv_heads != 0) {
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("'num_attention_heads': expected a multiple of "
-                             "num_key_value_heads {}, found {}",
-                             config.kv_heads, config.heads)};
+    return Error{
+        ErrorCode::kBadInput,
+        fmt::format("'{}': expected a multiple of {} {}, found {}", keys.heads,
+                    keys.kv_heads, config.kv_heads, config.heads)};
   }
   if (!(config.norm_eps >= kMinEps && config.norm_eps <= kMaxEps)) {
     return Error{ErrorCode::kBadInput,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -57,8 +58,20 @@ Status SetWindows(DecoderConfig& config, const std::vector<bool>& sliding,
 // All layers with one RoPE and no window, scores scaled by 1/sqrt(D).
 void SetUniformLayers(DecoderConfig& config, RopeConfig rope);
 
+// What a format calls the sizes.
+struct SizeKeys {
+  std::string_view vocab = "vocab_size";
+  std::string_view hidden = "hidden_size";
+  std::string_view layers = "num_hidden_layers";
+  std::string_view heads = "num_attention_heads";
+  std::string_view kv_heads = "num_key_value_heads";
+  std::string_view head_dim = "head_dim";
+  std::string_view ffn = "intermediate_size";
+  std::string_view max_positions = "max_position_embeddings";
+};
+
 // Checks that the numbers make a model: positive, divisible, of bounded size.
 // kBadInput names the key.
-Status ValidateConfig(const DecoderConfig& config);
+Status ValidateConfig(const DecoderConfig& config, const SizeKeys& keys = {});
 
 }  // namespace hexllm::models

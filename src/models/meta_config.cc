@@ -10,6 +10,14 @@
 namespace hexllm::models {
 namespace {
 
+constexpr SizeKeys kKeys = {.hidden = "dim",
+                            .layers = "n_layers",
+                            .heads = "n_heads",
+                            .kv_heads = "n_kv_heads",
+                            .head_dim = "dim' / 'n_heads",
+                            .ffn = "hidden_dim",
+                            .max_positions = "max_seq_len"};
+
 constexpr std::string_view kTable = "tok_embeddings.weight";
 
 // Defaults of the code that reads these files.
@@ -160,7 +168,7 @@ Result<DecoderConfig> ReadMetaConfig(const Json& params,
                       ReadRope(params, config.head_dim, decoder_model));
   HX_ASSIGN_OR_RETURN(config.max_positions,
                       GetIntOr(params, "max_seq_len", DefaultPositions(rope)));
-  HX_RETURN_IF_ERROR(ValidateConfig(config));
+  HX_RETURN_IF_ERROR(ValidateConfig(config, kKeys));
   SetUniformLayers(config, std::move(rope));
   return config;
 }

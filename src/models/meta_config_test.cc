@@ -145,6 +145,13 @@ TEST(MetaConfig, SaysWhatIsMissingOrDoesNotApply) {
   EXPECT_THAT(ErrorOf(Open(dir, kParams, {.overrides = {"rope_scale_facto=8"}}),
                       ErrorCode::kUsage),
               HasSubstr("'rope_scale_facto'"));
+  for (const char* key :
+       {"dim", "n_layers", "n_kv_heads", "hidden_dim", "max_seq_len"}) {
+    EXPECT_THAT(
+        ErrorOf(Open(dir, kParams, {.overrides = {std::string(key) + "=-4"}}),
+                ErrorCode::kBadInput),
+        HasSubstr(std::string("'") + key + "'"));
+  }
   EXPECT_THAT(ErrorOf(Open(dir, kParams, {.config_path = "config.json"}),
                       ErrorCode::kUsage),
               HasSubstr("--params"));
