@@ -3,6 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/quote.h"
 
@@ -22,24 +28,85 @@ std::string Head(const ModelEstimate& estimate) {
                      Printable(estimate.library));
 }
 
-std::string SummaryRow(const GraphFigures& graph) {
+// What a step takes on one SoC: the sums over the graphs that it runs in turn.
+struct StepFigures {
+  std::set<std::string> graphs;  // their names: the parts of the model
+  GraphFigures sum;              // without ops
+};
+
+// SoC, kind, T and C: the same for the parts of a step.
+using StepKey = std::tuple<std::string, std::string, uint32_t, uint32_t>;
+
+StepKey KeyOf(const GraphFigures& graph) {
+  return {graph.estimate.soc, graph.kind, graph.step_tokens,
+          graph.context_tokens};
+}
+
+struct Steps {
+  std::vector<StepFigures> list;  // in the order of their first graphs
+  std::map<StepKey, size_t> index;
+
+  // True for a graph that is not all of its step: it has no rate.
+  bool IsPart(const GraphFigures& graph) const {
+    return list[index.at(KeyOf(graph))].graphs.size() > 1;
+  }
+};
+
+void AddFigures(const htp::GraphEstimate& part, htp::GraphEstimate& sum) {
+  sum.cycles += part.cycles;
+  sum.us += part.us;
+  sum.ddr_read_bytes += part.ddr_read_bytes;
+  sum.ddr_write_bytes += part.ddr_write_bytes;
+  sum.spill_bytes += part.spill_bytes;
+  sum.fill_bytes += part.fill_bytes;
+}
+
+Steps StepsOf(const ModelEstimate& estimate) {
+  Steps steps;
+  for (const GraphFigures& graph : estimate.graphs) {
+    const auto [at, added] =
+        steps.index.try_emplace(KeyOf(graph), steps.list.size());
+    if (added) {
+      steps.list.push_back({.graphs = {graph.name}, .sum = graph});
+      steps.list.back().sum.estimate.ops.clear();
+      continue;
+    }
+    StepFigures& step = steps.list[at->second];
+    if (step.graphs.insert(graph.name).second)
+      AddFigures(graph.estimate, step.sum.estimate);
+  }
+  return steps;
+}
+
+std::string SummaryRow(const GraphFigures& graph, const std::string& name,
+                       const std::string& rate) {
   const htp::GraphEstimate& figures = graph.estimate;
   return fmt::format(
-      "{:<9} {:<12} {:>4} {:>6} {:>9.3f} {:>9.3f} {:>9.1f} {:>9.2f} {:>9.2f} "
+      "{:<9} {:<14} {:>4} {:>6} {:>9.3f} {:>9.3f} {:>9} {:>9.2f} {:>9.2f} "
       "{:>9.2f} {:>9.2f}\n",
-      Printable(figures.soc), Printable(graph.name), graph.step_tokens,
-      graph.context_tokens, figures.us / 1e3, figures.cycles / 1e6,
-      TokensPerSecond(graph), Mega(figures.ddr_read_bytes),
-      Mega(figures.ddr_write_bytes), Mega(figures.spill_bytes),
-      Mega(figures.fill_bytes));
+      Printable(figures.soc), Printable(name), graph.step_tokens,
+      graph.context_tokens, figures.us / 1e3, figures.cycles / 1e6, rate,
+      Mega(figures.ddr_read_bytes), Mega(figures.ddr_write_bytes),
+      Mega(figures.spill_bytes), Mega(figures.fill_bytes));
 }
 
 std::string Summary(const ModelEstimate& estimate) {
+  const Steps steps = StepsOf(estimate);
+  const auto rate = [](const GraphFigures& graph) {
+    return fmt::format("{:.1f}", TokensPerSecond(graph));
+  };
   std::string text = fmt::format(
-      "{:<9} {:<12} {:>4} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
+      "{:<9} {:<14} {:>4} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
       "SoC", "graph", "T", "C", "ms", "Mcycles", "tokens/s", "MB read",
       "written", "spilled", "filled");
-  for (const GraphFigures& graph : estimate.graphs) text += SummaryRow(graph);
+  for (const GraphFigures& graph : estimate.graphs) {
+    text +=
+        SummaryRow(graph, graph.name, steps.IsPart(graph) ? "-" : rate(graph));
+  }
+  for (const StepFigures& step : steps.list) {
+    if (step.graphs.size() > 1)
+      text += SummaryRow(step.sum, "all of " + step.sum.kind, rate(step.sum));
+  }
   return text;
 }
 
@@ -57,29 +124,40 @@ std::string BusiestOps(const GraphFigures& graph, size_t top) {
   return text;
 }
 
-Json GraphToJson(const GraphFigures& graph) {
+// What graphs and steps have.
+Json FiguresToJson(const GraphFigures& graph) {
   const htp::GraphEstimate& figures = graph.estimate;
-  Json ops = Json::array();
-  for (const htp::EstimatedOp& op : figures.ops) {
-    ops.push_back({{"unit", op.unit},
-                   {"name", op.name},
-                   {"count", op.count},
-                   {"busy_us", op.busy_us}});
-  }
   return {{"soc", figures.soc},
-          {"name", graph.name},
           {"kind", graph.kind},
           {"step_tokens", graph.step_tokens},
           {"context_tokens", graph.context_tokens},
           {"cycles", static_cast<uint64_t>(figures.cycles)},
           {"core_mhz", figures.core_mhz},
           {"us", figures.us},
-          {"tokens_per_second", TokensPerSecond(graph)},
           {"ddr_read_bytes", figures.ddr_read_bytes},
           {"ddr_write_bytes", figures.ddr_write_bytes},
           {"spill_bytes", figures.spill_bytes},
-          {"fill_bytes", figures.fill_bytes},
-          {"ops", std::move(ops)}};
+          {"fill_bytes", figures.fill_bytes}};
+}
+
+Json GraphToJson(const GraphFigures& graph) {
+  Json json = FiguresToJson(graph);
+  json["name"] = graph.name;
+  Json& ops = json["ops"] = Json::array();
+  for (const htp::EstimatedOp& op : graph.estimate.ops) {
+    ops.push_back({{"unit", op.unit},
+                   {"name", op.name},
+                   {"count", op.count},
+                   {"busy_us", op.busy_us}});
+  }
+  return json;
+}
+
+Json StepToJson(const StepFigures& step) {
+  Json json = FiguresToJson(step.sum);
+  json["graphs"] = step.graphs.size();
+  json["tokens_per_second"] = TokensPerSecond(step.sum);
+  return json;
 }
 
 // What counts things and bytes.
@@ -167,15 +245,22 @@ std::string DescribeModelEstimate(const ModelEstimate& estimate, size_t top) {
 }
 
 Json EstimateToJson(const ModelEstimate& estimate) {
+  const Steps all = StepsOf(estimate);
+  Json steps = Json::array();
+  for (const StepFigures& step : all.list) steps.push_back(StepToJson(step));
   Json graphs = Json::array();
-  for (const GraphFigures& graph : estimate.graphs)
+  for (const GraphFigures& graph : estimate.graphs) {
     graphs.push_back(GraphToJson(graph));
+    if (!all.IsPart(graph))
+      graphs.back()["tokens_per_second"] = TokensPerSecond(graph);
+  }
   return {{"what", kWhat},
           {"producer", estimate.producer},
           {"library", estimate.library},
           {"model", estimate.model},
           {"recipe", estimate.recipe},
           {"calibrated", estimate.calibrated},
+          {"steps", std::move(steps)},
           {"graphs", std::move(graphs)}};
 }
 

@@ -13,8 +13,10 @@ namespace hexllm {
 // Tokens a second when a graph runs again and again: T / latency.
 double TokensPerSecond(const GraphFigures& graph);
 
-// A table with a row for each graph and SoC, then the `top` ops of each that
-// are busy longest. Says first that nothing was measured.
+// A table with a row for each graph and SoC and, where a step runs several
+// graphs in turn (the parts of a model), one for their sums, which alone has
+// tokens a second; then the `top` ops of each graph that are busy longest. Says
+// first that nothing was measured.
 std::string DescribeModelEstimate(const ModelEstimate& estimate, size_t top);
 
 // docs/formats.md. All ops.

@@ -6,6 +6,7 @@
 namespace hexllm {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -58,6 +59,38 @@ TEST(EstimateReport, TokensPerSecondAreStepTokensOverLatency) {
   EXPECT_DOUBLE_EQ(TokensPerSecond(estimate.graphs[0]), 25600);
   EXPECT_DOUBLE_EQ(TokensPerSecond(estimate.graphs[1]), 400);
   EXPECT_THAT(DescribeModelEstimate(estimate, 0), HasSubstr("25600.0"));
+}
+
+// Two parts on two SoCs: a sum for each kind of graph and SoC.
+TEST(EstimateReport, PartsOfAStepAddUp) {
+  ModelEstimate estimate = Example();
+  estimate.graphs.pop_back();
+  for (const char* soc : {"SM8750", "SM8650"}) {
+    for (const char* name : {"kv_s0", "kv_s1"}) {
+      GraphFigures part = Example().graphs[1];
+      part.name = name;
+      part.estimate.soc = soc;
+      estimate.graphs.push_back(part);
+    }
+  }
+  const std::string text = DescribeModelEstimate(estimate, 0);
+  for (const char* soc : {"SM8750", "SM8650"}) {
+    EXPECT_THAT(text, ContainsRegex(std::string(soc) +
+                                    " +kv_s1 +1 +1024 +2.500 +4.000 +- "));
+    EXPECT_THAT(text, ContainsRegex(std::string(soc) +
+                                    " +all of kv +1 +1024 +5.000 +8.000 "
+                                    "+200.0 +300.00 +0.04 +0.02 +0.06"));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("all of prefill")));
+  const Json json = EstimateToJson(estimate);
+  ASSERT_EQ(json["steps"].size(), 3u);
+  EXPECT_EQ(json["steps"][0]["tokens_per_second"], 25600);
+  EXPECT_EQ(json["steps"][2]["soc"], "SM8650");
+  EXPECT_EQ(json["steps"][2]["graphs"], 2);
+  EXPECT_EQ(json["steps"][2]["us"], 5000);
+  EXPECT_EQ(json["steps"][2]["tokens_per_second"], 200);
+  EXPECT_TRUE(json["graphs"][0].contains("tokens_per_second"));
+  EXPECT_FALSE(json["graphs"][1].contains("tokens_per_second"));
 }
 
 TEST(EstimateReport, JsonGoesThereAndBack) {
