@@ -1,6 +1,7 @@
 #include "compile/fallback_template.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <unordered_set>
 
@@ -55,10 +56,30 @@ constexpr std::string_view kGlm =
 {{ message.content }}{% endfor %}{% if add_generation_prompt %}<|assistant|>
 {% endif %})";
 
+// What all of them ask of a message: anything else would be rendered as Jinja
+// prints it.
+constexpr std::string_view kCheck =
+    R"({% for message in messages %}{% if message.role is not string or message.content is not string %}{{ raise_exception('expected messages with a role and a content that are strings') }}{% endif %}{% endfor %})";
+
+// kCheck, then `kSource`.
+template <const std::string_view& kSource>
+struct Checked {
+  static constexpr auto kChars = [] {
+    std::array<char, kCheck.size() + kSource.size()> chars{};
+    std::copy(kSource.begin(), kSource.end(),
+              std::copy(kCheck.begin(), kCheck.end(), chars.begin()));
+    return chars;
+  }();
+  static constexpr std::string_view kText{kChars.data(), kChars.size()};
+};
+
 constexpr FallbackTemplate kTemplates[] = {
-    {"llama3", kLlama3Needs, kLlama3}, {"gemma", kGemmaNeeds, kGemma},
-    {"chatml", kChatmlNeeds, kChatml}, {"granite", kGraniteNeeds, kGranite},
-    {"phi", kPhiNeeds, kPhi},          {"glm", kGlmNeeds, kGlm},
+    {"llama3", kLlama3Needs, Checked<kLlama3>::kText},
+    {"gemma", kGemmaNeeds, Checked<kGemma>::kText},
+    {"chatml", kChatmlNeeds, Checked<kChatml>::kText},
+    {"granite", kGraniteNeeds, Checked<kGranite>::kText},
+    {"phi", kPhiNeeds, Checked<kPhi>::kText},
+    {"glm", kGlmNeeds, Checked<kGlm>::kText},
 };
 
 }  // namespace

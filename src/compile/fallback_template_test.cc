@@ -81,6 +81,24 @@ TEST(FallbackTemplate, EachFamilyRendersItsForm) {
   }
 }
 
+TEST(FallbackTemplate, MessagesThatAreNoStringsAreRefused) {
+  const Json parts = {{{"type", "text"}, {"text", "Hi"}}};
+  const Json bad[] = {
+      {{"role", "user"}},
+      {{"content", "Hi"}},
+      {{"role", 1}, {"content", "Hi"}},
+      {{"role", "user"}, {"content", nullptr}},
+      {{"role", "user"}, {"content", parts}},
+  };
+  for (const FallbackTemplate& row : FallbackTemplates()) {
+    for (const Json& message : bad) {
+      const auto text = Render(row, Json::array({message}));
+      ASSERT_FALSE(text.ok()) << row.family << message;
+      EXPECT_THAT(text.error().message, HasSubstr("that are strings"));
+    }
+  }
+}
+
 TEST(FallbackTemplate, GivesTheCallerWhatGemmaRefuses) {
   const auto* gemma =
       FindFallbackTemplate(With({"<start_of_turn>", "<end_of_turn>"}));
