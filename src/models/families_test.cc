@@ -83,6 +83,21 @@ TEST(Families, QwenUsesItsWindowWhenToldTo) {
   EXPECT_THAT(WindowsOf(MustRead(json)), ElementsAre(0, 16, 16));
 }
 
+TEST(Families, ANullWindowIsNoneForQwenAndAMissingOneTheDefault) {
+  for (const char* model : {"qwen2_5_0_5b", "qwen3_0_6b", "gemma3_1b"}) {
+    Json json = ConfigOf(model);
+    json["use_sliding_window"] = true;
+    json["max_window_layers"] = 0;
+    json["max_position_embeddings"] = 8192;
+    json.erase("sliding_window");
+    json.erase("layer_types");
+    EXPECT_EQ(WindowsOf(MustRead(json))[0], 4096u) << model;
+    json["sliding_window"] = nullptr;
+    if (model == std::string_view("gemma3_1b")) continue;  // refused
+    EXPECT_THAT(MustRead(json).windows, ElementsAre(0u)) << model;
+  }
+}
+
 TEST(Families, SmolLm3CountsItsLayersWithoutRope) {
   Json json = ConfigOf("smollm3_3b");
   EXPECT_THAT(ThetasOf(MustRead(json)), ElementsAre(5e6, 5e6, 5e6, 0, 5e6));
@@ -133,6 +148,10 @@ TEST(Families, SpoiltConfigurationsNameTheKey) {
       {"gemma2_2b", "layer_types",
        Json{"full_attention", "x", "full_attention", "full_attention"},
        ErrorCode::kUnsupported, "found \"x\""},
+      {"gemma2_2b", "sliding_window", nullptr, ErrorCode::kBadInput,
+       "'sliding_window': expected the tokens"},
+      {"gemma3_1b", "sliding_window", nullptr, ErrorCode::kBadInput,
+       "'sliding_window': expected the tokens"},
       {"gemma2_2b", "sliding_window", 0, ErrorCode::kBadInput,
        "'sliding_window': expected 1"},
       {"gemma2_2b", "attn_logit_softcapping", -1, ErrorCode::kBadInput,

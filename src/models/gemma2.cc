@@ -17,8 +17,7 @@ Result<DecoderConfig> FromHf(const Json& json) {
   HX_RETURN_IF_ERROR(ReadGemma2Keys(json, config));
   HX_ASSIGN_OR_RETURN(const std::vector<bool> sliding,
                       ReadSlidingLayers(json, config.layers, SlidesByDefault));
-  HX_ASSIGN_OR_RETURN(const int64_t tokens,
-                      GetIntOr(json, "sliding_window", 4096));
+  HX_ASSIGN_OR_RETURN(const int64_t tokens, ReadGemmaWindow(json));
   HX_RETURN_IF_ERROR(SetWindows(config, sliding, "sliding_window", tokens));
   return config;
 }

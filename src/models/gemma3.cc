@@ -84,8 +84,7 @@ Result<DecoderConfig> FromHf(const Json& json) {
       ReadSlidingLayers(json, config.layers, [pattern](int64_t layer) {
         return (layer + 1) % pattern != 0;
       }));
-  HX_ASSIGN_OR_RETURN(const int64_t tokens,
-                      GetIntOr(json, "sliding_window", 4096));
+  HX_ASSIGN_OR_RETURN(const int64_t tokens, ReadGemmaWindow(json));
   HX_RETURN_IF_ERROR(SetKinds(config, sliding, "sliding_window", tokens));
   return config;
 }

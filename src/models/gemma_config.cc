@@ -1,5 +1,7 @@
 #include "models/gemma_config.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "models/gguf_config.h"
@@ -54,6 +56,18 @@ Status ReadGemma2Keys(const Json& json, DecoderConfig& config) {
                       ReadFactor(json, "query_pre_attn_scalar", 256));
   config.attention_scale = 1 / std::sqrt(scalar);
   return OkStatus();
+}
+
+Result<int64_t> ReadGemmaWindow(const Json& json) {
+  constexpr const char* kKey = "sliding_window";
+  const auto window = json.find(kKey);
+  if (window == json.end()) return 4096;
+  if (!window->is_null()) return GetInt(json, kKey);
+  return Error{
+      ErrorCode::kBadInput,
+      fmt::format("'{}': expected the tokens that layers with a window "
+                  "see, found null",
+                  kKey)};
 }
 
 Result<DecoderConfig> ReadGemmaGguf(

@@ -20,6 +20,9 @@ Result<DecoderConfig> ReadGemmaConfig(const Json& json);
 // scores scaled by 1/sqrt(query_pre_attn_scalar).
 Status ReadGemma2Keys(const Json& json, DecoderConfig& config);
 
+// sliding_window (Gemma 2 and 3); null is refused, as layers need one.
+Result<int64_t> ReadGemmaWindow(const Json& json);
+
 // As ReadCommonGgufConfig. llama.cpp's converter adds the 1 to norms.
 Result<DecoderConfig> ReadGemmaGguf(const Checkpoint& checkpoint,
                                     std::string_view architecture,

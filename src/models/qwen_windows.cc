@@ -8,6 +8,9 @@ Status ReadQwenWindows(const Json& json, DecoderConfig& config) {
   HX_ASSIGN_OR_RETURN(const bool used,
                       GetBoolOr(json, "use_sliding_window", false));
   if (!used) return OkStatus();
+  // As in transformers, null is no window, and a missing key the default.
+  const auto window = json.find("sliding_window");
+  if (window != json.end() && window->is_null()) return OkStatus();
   // layer_types make it void.
   int64_t first = 28;
   if (FindMember(json, "layer_types") == nullptr) {
