@@ -31,7 +31,9 @@ Result<Tokenizer> OpenTokenizer(const std::string& path) {
     return TokenizerOf(*artifact);
   }
   HX_ASSIGN_OR_RETURN(TokenizerData data, LoadTokenizer(path));
-  return Tokenizer::Create(std::move(data));
+  auto tokenizer = Tokenizer::Create(std::move(data));
+  if (!tokenizer.ok()) return std::move(tokenizer).error().With(path);
+  return tokenizer;
 }
 
 Error StdinError() {

@@ -27,7 +27,10 @@ Result<Tokenizer> TokenizerOf(const artifact::Artifact& artifact) {
   }
   HX_ASSIGN_OR_RETURN(TokenizerData data,
                       ParseTokenizerBlob(artifact.Segment(*segment)));
-  return Tokenizer::Create(std::move(data));
+  auto tokenizer = Tokenizer::Create(std::move(data));
+  if (!tokenizer.ok())
+    return std::move(tokenizer).error().With(artifact.path());
+  return tokenizer;
 }
 
 ChatTokens ChatTokensFrom(std::span<const artifact::NamedText> tokens) {

@@ -8,8 +8,23 @@
 
 #include "base/quote.h"
 
+// Exported by the library, but declared in a header that it does not install
+// (src/common.h).
+namespace sentencepiece::logging {
+void SetMinLogLevel(int level);
+}  // namespace sentencepiece::logging
+
 namespace hexllm {
 namespace {
+
+// The library writes to standard error; what counts comes as a status too.
+void SilenceLog() {
+  constexpr int kFatal = 3;
+  [[maybe_unused]] static const bool done = [] {
+    sentencepiece::logging::SetMinLogLevel(kFatal);
+    return true;
+  }();
+}
 
 Error Failed(std::string_view what) {
   return Error{ErrorCode::kBadInput,
@@ -47,6 +62,7 @@ SentencePieceModel::~SentencePieceModel() = default;
 Result<SentencePieceModel> SentencePieceModel::Create(TokenizerData& data) {
   // Also from an artifact: the library trusts what it is given.
   HX_RETURN_IF_ERROR(ParseSentencePiece(AsBytes(data.sentence_piece)).status());
+  SilenceLog();
   auto impl = std::make_unique<Impl>();
   HX_RETURN_IF_ERROR(Guarded([&] {
     return impl->processor.LoadFromSerializedProto(data.sentence_piece);

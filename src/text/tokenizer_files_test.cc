@@ -201,18 +201,35 @@ TEST(SentencePiece, DamageIsAnErrorAndNothingElse) {
   }
 }
 
-// A model with this table of replacements and two pieces.
+// A field of a protocol buffer.
+std::string Field(char number, std::string_view bytes) {
+  std::string out(1, static_cast<char>(number << 3 | 2));
+  for (size_t size = bytes.size();; size >>= 7) {
+    out.push_back(static_cast<char>(size < 128 ? size : (size & 127) | 128));
+    if (size < 128) break;
+  }
+  return out + std::string(bytes);
+}
+
+// A model of two pieces.
+std::string TwoPieces() {
+  return Field(1, Field(1, "<unk>") + "\x18\x02") + Field(1, Field(1, "a"));
+}
+
+// That with this table of replacements.
 std::string WithCharsMap(std::string_view map) {
-  const auto field = [](char number, std::string_view bytes) {
-    std::string out(1, static_cast<char>(number << 3 | 2));
-    for (size_t size = bytes.size();; size >>= 7) {
-      out.push_back(static_cast<char>(size < 128 ? size : (size & 127) | 128));
-      if (size < 128) break;
-    }
-    return out + std::string(bytes);
-  };
-  return field(1, field(1, "<unk>") + "\x18\x02") + field(1, field(1, "a")) +
-         field(3, field(2, map));
+  return TwoPieces() + Field(3, Field(2, map));
+}
+
+TEST(SentencePiece, TheLibraryWritesNoLog) {
+  // Its self-test has a sample that is not what it says.
+  const std::string model =
+      TwoPieces() + Field(4, Field(1, Field(1, "a") + Field(2, "a")));
+  testing::internal::CaptureStderr();
+  const auto tokenizer =
+      Tokenizer::Create(ParseSentencePiece(AsBytes(model)).value());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_THAT(MessageOf(tokenizer), HasSubstr("Self-test"));
 }
 
 TEST(SentencePiece, ATableThatLeadsOutsideIsRefused) {
