@@ -56,9 +56,8 @@ Status CheckFlags(const Flags& flags) {
 Result<std::vector<int32_t>> TokensOfTask(const Flags& flags,
                                           const artifact::Artifact& artifact) {
   HX_ASSIGN_OR_RETURN(const Tokenizer tokenizer, TokenizerOf(artifact));
-  HX_ASSIGN_OR_RETURN(
-      const MappedFile file,
-      MappedFile::Open(fmt::format("{}/{}", flags.data_dir, kWikitextFile)));
+  HX_ASSIGN_OR_RETURN(const MappedFile file,
+                      MappedFile::Open(WikitextPath(flags.data_dir)));
   return tokenizer.Encode(AsText(file.bytes()), AddSpecial::kNo);
 }
 
@@ -159,9 +158,11 @@ Result<StageResult> MeasureStage(const Flags& flags, const std::string& stage,
 
 Status Eval(const Flags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
+  std::vector<std::string> inputs = FilesOf(flags.quant, flags.source);
+  inputs.push_back(flags.checkpoint);
+  inputs.push_back(WikitextPath(flags.data_dir));
   HX_ASSIGN_OR_RETURN(auto json_file,
-                      OptionalOutput(flags.json, flags.model,
-                                     FilesOf(flags.quant, flags.source)));
+                      OptionalOutput(flags.json, flags.model, inputs));
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
   // Without --stages: the one that model, artifact and recipe mean.

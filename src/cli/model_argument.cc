@@ -83,13 +83,42 @@ bool IsSameFile(const std::string& a, const std::string& b) {
          !error;
 }
 
-// True when `output` is there already, in the folder `model`.
-bool ReplacesFileOf(const std::string& output, const std::string& model) {
+// True for the names of weights, and of what checkpoints keep beside them.
+bool IsCheckpointName(const std::string& name) {
+  constexpr std::string_view kBeside[] = {
+      "config.json",         "generation_config.json",
+      "tokenizer.json",      "tokenizer_config.json",
+      "chat_template.jinja", "special_tokens_map.json",
+      "params.json",         "tokenizer.model",
+      "tokenizer.bin",       "model.safetensors.index.json",
+      "model.safetensors",   "pytorch_model.bin.index.json",
+      "pytorch_model.bin",   "vocab.json",
+      "added_tokens.json",   "merges.txt"};
+  constexpr std::string_view kShards[] = {"model-", "pytorch_model-",
+                                          "consolidated."};
+  return std::ranges::find(kBeside, name) != std::end(kBeside) ||
+         std::ranges::any_of(kShards, [&](std::string_view start) {
+           return name.starts_with(start);
+         });
+}
+
+// True when `output` is there already, and is a file of `input`: in the folder
+// that it is, or beside the file that it is with the name of a part of a
+// checkpoint.
+bool ReplacesFileOf(const std::string& output, const std::string& input) {
   std::error_code error;
-  const auto parent = std::filesystem::path(output).parent_path();
-  return std::filesystem::is_directory(model, error) &&
-         std::filesystem::exists(output, error) && !IsArtifact(output) &&
-         IsSameFile(parent.empty() ? "." : parent.string(), model);
+  if (input.empty() || !std::filesystem::exists(output, error) ||
+      IsArtifact(output)) {
+    return false;
+  }
+  const auto folder_of = [](const std::filesystem::path& path) {
+    return path.has_parent_path() ? path.parent_path().string() : ".";
+  };
+  const std::string parent = folder_of(output);
+  if (std::filesystem::is_directory(input, error))
+    return IsSameFile(parent, input);
+  return !IsArtifact(input) && IsSameFile(parent, folder_of(input)) &&
+         IsCheckpointName(std::filesystem::path(output).filename().string());
 }
 
 }  // namespace
@@ -110,13 +139,11 @@ CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
 
 Status CheckOutput(const std::string& output, const std::string& model,
                    const std::vector<std::string>& inputs) {
-  const bool replaces_input = std::any_of(
-      inputs.begin(), inputs.end(),
-      [&](const std::string& input) { return IsSameFile(output, input); });
-  if (!IsSameFile(output, model) && !replaces_input &&
-      !ReplacesFileOf(output, model)) {
+  const auto replaces = [&](const std::string& input) {
+    return IsSameFile(output, input) || ReplacesFileOf(output, input);
+  };
+  if (!replaces(model) && std::ranges::none_of(inputs, replaces))
     return OkStatus();
-  }
   return Error{ErrorCode::kUsage,
                fmt::format("{}: expected a new file or an old output, found an "
                            "input of this command; choose another name",

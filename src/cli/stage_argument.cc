@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "backend/htp/soc_table.h"
 #include "base/quote.h"
 #include "cli/ids_argument.h"
 #include "cli/model_argument.h"
@@ -17,7 +18,7 @@ Result<Stage> ParseStage(const std::string& text) {
   if (text == "qdq") return Stage::kQdq;
   if (text == "device") return Stage::kDevice;
   return Error{
-      ErrorCode::kUnsupported,
+      ErrorCode::kUsage,
       fmt::format("stage: expected fp, qdq or device, found {}", Quoted(text))};
 }
 
@@ -52,7 +53,12 @@ Result<std::shared_ptr<const artifact::Artifact>> OpenArtifactStage(
 }  // namespace
 
 void AddSocFlag(CLI::App& app, TargetOptions& target) {
+  const auto known = [](const std::string& name) {
+    const auto soc = htp::FindSoc(name);
+    return soc.ok() ? std::string() : soc.error().message;
+  };
   app.add_option("--soc", target.soc, "htp: the chip to compile for")
+      ->check(CLI::Validator(known, ""))
       ->type_name("NAME");
 }
 
@@ -107,10 +113,17 @@ Status ApplyQuantFlags(const QuantFlags& flags, CompileOptions& options) {
   return OkStatus();
 }
 
+std::string WikitextPath(const std::string& data_dir) {
+  return fmt::format("{}/{}", data_dir, kWikitextFile);
+}
+
 std::vector<std::string> FilesOf(const QuantFlags& flags,
                                  const models::SourceOptions& source) {
-  std::vector<std::string> files = {source.config_path,
+  std::vector<std::string> files = {source.config_path, source.params_path,
+                                    source.tokenizer_path,
                                     flags.calibration.samples_path};
+  if (!flags.calibration.data_dir.empty())
+    files.push_back(WikitextPath(flags.calibration.data_dir));
   if (quant::IsRecipeFile(flags.recipe)) files.push_back(flags.recipe);
   for (const std::string& ids : flags.calib_tokens)
     files.push_back(IdsFile(ids));

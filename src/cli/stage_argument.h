@@ -34,6 +34,9 @@ void AddDataDirFlag(CLI::App& app, std::string& dir);
 // Puts the flags into `options`. Errors of ParseIds.
 Status ApplyQuantFlags(const QuantFlags& flags, CompileOptions& options);
 
+// WikiText-2's test text in the folder of --data-dir.
+std::string WikitextPath(const std::string& data_dir);
+
 // The files that these flags read, beside those of the model.
 std::vector<std::string> FilesOf(const QuantFlags& flags,
                                  const models::SourceOptions& source);
@@ -45,14 +48,13 @@ struct StageRequest {
   CompileOptions options;
 };
 
-// kUnsupported for a stage that this version lacks; "" is fine.
+// kUsage for an unknown stage; "" is fine.
 Status CheckStage(const std::string& stage);
 
 // The artifact of `stage` ("fp", "qdq" or "device", which is the HTP on x86's
 // simulator; "" = an artifact as it is, of a model
 // the float graph, or with a recipe its quantized one). kUsage when an artifact
-// is of another stage and --model is missing, kUnsupported for an unknown
-// stage.
+// is of another stage and --model is missing, and for an unknown stage.
 Result<std::shared_ptr<const artifact::Artifact>> OpenStage(
     const StageRequest& request, const std::string& stage,
     ProgressSink& progress);

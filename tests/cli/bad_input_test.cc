@@ -220,19 +220,21 @@ TinyLlama WithTokenizer(const TempDir& dir, int64_t vocab) {
 }
 
 TEST_F(BadInput, VocabularyThatDoesNotFitTheTokenizer) {
-  for (const int64_t vocab : {int64_t{32}, int64_t{600}, int64_t{4096}}) {
+  for (const int64_t vocab : {int64_t{32}, int64_t{600}}) {
     const TempDir dir;
     WithTokenizer(dir, vocab);
     ExpectCompileError(
         dir.path(), kBadInput,
-        {"tokenizer", "expected " + std::to_string(vocab), "found 512"});
+        {"tokenizer", "expected " + std::to_string(vocab), "found 5"});
   }
-  const TempDir padded;
-  WithTokenizer(padded, 576);
-  const TempDir out;
-  EXPECT_EQ(RunHexllm({"compile", padded.path(), "-q", "-o", out.File("m.hxl")})
-                .status,
-            0);
+  for (const int64_t vocab : {int64_t{576}, int64_t{4096}}) {
+    const TempDir padded;
+    WithTokenizer(padded, vocab);
+    const TempDir out;
+    const Outcome done =
+        RunHexllm({"compile", padded.path(), "-q", "-o", out.File("m.hxl")});
+    EXPECT_EQ(done.status, 0) << done.err;
+  }
 }
 
 TEST_F(BadInput, UnknownArchitecture) {

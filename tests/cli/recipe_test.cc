@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/json.h"
 #include "tests/cli/process.h"
@@ -141,6 +142,41 @@ TEST(RecipeFlag, OutputsDestroyNoInput) {
                                       dir.path() + "/./m.hxl"})),
               2, "--quant-attrs: expected another file");
   EXPECT_EQ(dir.CountFiles(), 2u);
+}
+
+// Also by way of --model, of a weight file's folder, and of --data-dir.
+TEST(OutputFlag, DestroysNoPartOfACheckpoint) {
+  const TempDir dir;
+  const std::string model = dir.File("model");
+  std::filesystem::copy(Model(), model);
+  const std::string weights = model + "/model.safetensors";
+  const std::string before = ReadWholeFile(weights);
+  const std::string config = model + "/config.json";
+  const std::string tokenizer = model + "/tokenizer.json";
+  std::filesystem::create_directory(dir.File("wikitext-2"));
+  const std::string text = dir.Write("wikitext-2/test.txt", "text");
+  const std::string artifact = dir.File("m.hxl");
+  ASSERT_EQ(RunHexllm({"compile", model, "-q", "-o", artifact}).status, 0);
+  const auto refused = [](const std::vector<std::string>& args) {
+    ExpectError(RunHexllm(args), 2, "input of this command");
+  };
+  refused({"logits", artifact, "--stage", "fp", "--model", model, "--tokens",
+           "1", "-o", weights});
+  refused({"logits", weights, "--tokens", "1", "-o", config});
+  refused({"compile", weights, "-q", "-o", tokenizer});
+  refused({"compile", model, "-q", "--tokenizer-model", text, "-o", text});
+  refused({"eval", model, "--tasks", "wikitext", "--data-dir", dir.path(),
+           "--json", text});
+  EXPECT_EQ(ReadWholeFile(weights), before);
+}
+
+TEST(SocFlag, UnknownChipsAreNamedBeforeTheWork) {
+  for (const char* command : {"logits", "eval"}) {
+    ExpectError(RunHexllm({command, Model(), "--soc", "SM9999"}), 2, "SM9999");
+  }
+  ExpectError(RunHexllm({"logits", Model(), "--tokens", "1", "-o", "/dev/null",
+                         "--stage", "fq"}),
+              2, "expected fp, qdq or device");
 }
 
 TEST(RecipeFlag, QuantAttrsAreWrittenOrRefused) {
