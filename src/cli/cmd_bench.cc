@@ -97,11 +97,7 @@ Status CheckFlags(const Flags& flags) {
                  "bench: expected --estimate, the only benchmark of this "
                  "version"};
   }
-  if (IsArtifact(flags.model) || flags.checkpoint.empty()) return OkStatus();
-  return Error{ErrorCode::kUsage,
-               fmt::format("--model: expected with an artifact only; {} is a "
-                           "checkpoint itself",
-                           flags.model)};
+  return CheckCheckpointFlag(flags.model, flags.checkpoint);
 }
 
 void AddEstimateFlags(CLI::App& app, Flags& flags) {

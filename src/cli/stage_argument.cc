@@ -130,6 +130,15 @@ std::vector<std::string> FilesOf(const QuantFlags& flags,
   return files;
 }
 
+Status CheckCheckpointFlag(const std::string& path,
+                           const std::string& checkpoint) {
+  if (checkpoint.empty() || IsArtifact(path)) return OkStatus();
+  return Error{ErrorCode::kUsage,
+               fmt::format("--model: expected with an artifact only; {} is a "
+                           "checkpoint itself",
+                           path)};
+}
+
 Status CheckStage(const std::string& stage) {
   return stage.empty() ? OkStatus() : ParseStage(stage).status();
 }
@@ -138,14 +147,9 @@ Result<std::shared_ptr<const artifact::Artifact>> OpenStage(
     const StageRequest& request, const std::string& stage,
     ProgressSink& progress) {
   HX_RETURN_IF_ERROR(CheckStage(stage));
+  HX_RETURN_IF_ERROR(CheckCheckpointFlag(request.path, request.checkpoint));
   if (IsArtifact(request.path))
     return OpenArtifactStage(request, stage, progress);
-  if (!request.checkpoint.empty()) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("--model: expected with an artifact only; {} is a "
-                             "checkpoint itself",
-                             request.path)};
-  }
   const bool as_recipe = stage.empty() && !request.options.recipe.empty();
   if (as_recipe)
     return CompileStage(request.path, Stage::kTarget, request, progress);

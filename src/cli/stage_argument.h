@@ -48,6 +48,11 @@ struct StageRequest {
   CompileOptions options;
 };
 
+// kUsage for --model (`checkpoint`) when the command's MODEL|FILE.hxl, `path`,
+// is no artifact.
+Status CheckCheckpointFlag(const std::string& path,
+                           const std::string& checkpoint);
+
 // kUsage for an unknown stage; "" is fine.
 Status CheckStage(const std::string& stage);
 

@@ -34,13 +34,11 @@ Result<DecoderConfig> FromGguf(const Checkpoint& checkpoint,
   HX_ASSIGN_OR_RETURN(config.logits_softcap,
                       keys.FactorOr("final_logit_softcapping", 30));
   SetGgufScoreScale(config, 46);
-  std::vector<bool> sliding;
-  for (int64_t l = 0; l < config.layers; ++l)
-    sliding.push_back(SlidesByDefault(l));
   HX_ASSIGN_OR_RETURN(const int64_t tokens,
                       keys.IntOr("attention.sliding_window", 4096));
-  HX_RETURN_IF_ERROR(
-      SetWindows(config, sliding, "attention.sliding_window", tokens));
+  HX_RETURN_IF_ERROR(SetWindows(config,
+                                MarkLayers(config.layers, SlidesByDefault),
+                                "attention.sliding_window", tokens));
   return config;
 }
 

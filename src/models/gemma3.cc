@@ -62,6 +62,11 @@ Result<int64_t> ReadPattern(const Json& json) {
       fmt::format("'{}': expected at least 1, found {}", kKey, pattern)};
 }
 
+// The last of each group of `pattern` layers sees all tokens.
+LayerRule SlidesIn(int64_t pattern) {
+  return [pattern](int64_t layer) { return (layer + 1) % pattern != 0; };
+}
+
 Status SetKinds(DecoderConfig& config, const std::vector<bool>& sliding,
                 const char* key, int64_t tokens) {
   HX_RETURN_IF_ERROR(SetWindows(config, sliding, key, tokens));
@@ -81,9 +86,7 @@ Result<DecoderConfig> FromHf(const Json& json) {
   HX_ASSIGN_OR_RETURN(const int64_t pattern, ReadPattern(json));
   HX_ASSIGN_OR_RETURN(
       const std::vector<bool> sliding,
-      ReadSlidingLayers(json, config.layers, [pattern](int64_t layer) {
-        return (layer + 1) % pattern != 0;
-      }));
+      ReadSlidingLayers(json, config.layers, SlidesIn(pattern)));
   HX_ASSIGN_OR_RETURN(const int64_t tokens, ReadGemmaWindow(json));
   HX_RETURN_IF_ERROR(SetKinds(config, sliding, "sliding_window", tokens));
   return config;
@@ -101,9 +104,8 @@ Result<DecoderConfig> FromGguf(const Checkpoint& checkpoint,
   SetGgufScoreScale(config, 62);
   config.ropes.push_back(
       {.theta = kLocalTheta, .rotary_dim = config.ropes[kGlobal].rotary_dim});
-  std::vector<bool> sliding;
-  for (int64_t l = 0; l < config.layers; ++l)
-    sliding.push_back((l + 1) % kDefaultPattern != 0);
+  const std::vector<bool> sliding =
+      MarkLayers(config.layers, SlidesIn(kDefaultPattern));
   const GgufKeys keys(*checkpoint.gguf(), architecture);
   HX_ASSIGN_OR_RETURN(const int64_t tokens,
                       keys.Int("attention.sliding_window"));

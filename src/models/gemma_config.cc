@@ -39,8 +39,7 @@ Result<DecoderConfig> ReadGemmaConfig(const Json& json) {
                  "that write text, found true"};
   }
   HX_ASSIGN_OR_RETURN(config.activation, ReadActivation(json));
-  HX_ASSIGN_OR_RETURN(config.qkv_bias, ReadBias(json, "attention_bias"));
-  config.attention_out_bias = config.qkv_bias;
+  HX_RETURN_IF_ERROR(ReadAttentionBias(json, config));
   config.norm_weight_offset = 1;
   config.embedding_scale = std::sqrt(static_cast<double>(config.hidden));
   return config;

@@ -8,8 +8,7 @@ namespace {
 
 Result<DecoderConfig> FromHf(const Json& json) {
   HX_ASSIGN_OR_RETURN(DecoderConfig config, ReadCommonHfConfig(json));
-  HX_ASSIGN_OR_RETURN(config.qkv_bias, ReadBias(json, "attention_bias"));
-  config.attention_out_bias = config.qkv_bias;
+  HX_RETURN_IF_ERROR(ReadAttentionBias(json, config));
   HX_ASSIGN_OR_RETURN(config.mlp_bias, ReadBias(json, "mlp_bias"));
   HX_ASSIGN_OR_RETURN(config.embedding_scale,
                       ReadFactor(json, "embedding_multiplier", 1));

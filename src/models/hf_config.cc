@@ -84,6 +84,12 @@ Result<Bias> ReadBias(const Json& json, const char* key) {
   return present ? Bias::kPresent : Bias::kNone;
 }
 
+Status ReadAttentionBias(const Json& json, DecoderConfig& config) {
+  HX_ASSIGN_OR_RETURN(config.qkv_bias, ReadBias(json, "attention_bias"));
+  config.attention_out_bias = config.qkv_bias;
+  return OkStatus();
+}
+
 Result<double> ReadFactor(const Json& json, const char* key, double fallback) {
   HX_ASSIGN_OR_RETURN(const double factor, GetNumberOr(json, key, fallback));
   if (factor >= kMinFactor && factor <= kMaxFactor) return factor;
@@ -97,15 +103,16 @@ Result<double> ReadSoftcap(const Json& json, const char* key) {
   return ReadFactor(json, key, 0);
 }
 
-Result<std::vector<bool>> ReadSlidingLayers(
-    const Json& json, int64_t layers,
-    const std::function<bool(int64_t layer)>& otherwise) {
-  std::vector<bool> sliding;
+std::vector<bool> MarkLayers(int64_t layers, const LayerRule& rule) {
+  std::vector<bool> marks;
+  for (int64_t l = 0; l < layers; ++l) marks.push_back(rule(l));
+  return marks;
+}
+
+Result<std::vector<bool>> ReadSlidingLayers(const Json& json, int64_t layers,
+                                            const LayerRule& otherwise) {
   const Json* types = FindMember(json, "layer_types");
-  if (types == nullptr) {
-    for (int64_t l = 0; l < layers; ++l) sliding.push_back(otherwise(l));
-    return sliding;
-  }
+  if (types == nullptr) return MarkLayers(layers, otherwise);
   if (!types->is_array() || types->size() != static_cast<size_t>(layers)) {
     return Error{
         ErrorCode::kBadInput,
@@ -115,6 +122,7 @@ Result<std::vector<bool>> ReadSlidingLayers(
                     types->is_array() ? fmt::format("{}", types->size())
                                       : std::string(JsonTypeName(*types)))};
   }
+  std::vector<bool> sliding;
   for (const Json& type : *types) {
     const bool slides = type == "sliding_attention";
     if (!slides && type != "full_attention") {

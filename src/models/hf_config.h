@@ -37,6 +37,9 @@ Result<HiddenActivation> ParseActivation(std::string_view key,
 // A key that is true where projections have a bias; absent = none.
 Result<Bias> ReadBias(const Json& json, const char* key);
 
+// attention_bias: of q, k, v and o alike.
+Status ReadAttentionBias(const Json& json, DecoderConfig& config);
+
 // A number above 0 and of a size that f32 can work with; `fallback` when it is
 // missing.
 Result<double> ReadFactor(const Json& json, const char* key, double fallback);
@@ -44,11 +47,16 @@ Result<double> ReadFactor(const Json& json, const char* key, double fallback);
 // A softcap; 0 (none) when it is missing or null.
 Result<double> ReadSoftcap(const Json& json, const char* key);
 
+// What a family says of a layer, from 0 on.
+using LayerRule = std::function<bool(int64_t layer)>;
+
+// The answers for all layers.
+std::vector<bool> MarkLayers(int64_t layers, const LayerRule& rule);
+
 // Which layers see a window of the last tokens only: `layer_types` where the
-// file has it, else what `otherwise` says of each layer.
-Result<std::vector<bool>> ReadSlidingLayers(
-    const Json& json, int64_t layers,
-    const std::function<bool(int64_t layer)>& otherwise);
+// file has it, else what `otherwise` says.
+Result<std::vector<bool>> ReadSlidingLayers(const Json& json, int64_t layers,
+                                            const LayerRule& otherwise);
 
 // Gives the marked layers a window of `tokens`, the value of `key`; one that is
 // no shorter than the longest context is none. kBadInput unless it is positive.

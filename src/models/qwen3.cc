@@ -12,8 +12,7 @@ Result<DecoderConfig> FromHf(const Json& json) {
   HX_ASSIGN_OR_RETURN(DecoderConfig config,
                       ReadCommonHfConfig(json, {.head_dim = 128}));
   config.qk_norm = QkNorm::kPerHead;
-  HX_ASSIGN_OR_RETURN(config.qkv_bias, ReadBias(json, "attention_bias"));
-  config.attention_out_bias = config.qkv_bias;
+  HX_RETURN_IF_ERROR(ReadAttentionBias(json, config));
   HX_RETURN_IF_ERROR(ReadQwenWindows(json, config));
   return config;
 }

@@ -71,8 +71,7 @@ Result<DecoderConfig> FromHf(const Json& json) {
   HX_ASSIGN_OR_RETURN(DecoderConfig config,
                       ReadCommonHfConfig(json, {.head = Head::kTied,
                                                 .rope = {.theta = 2000000.0}}));
-  HX_ASSIGN_OR_RETURN(config.qkv_bias, ReadBias(json, "attention_bias"));
-  config.attention_out_bias = config.qkv_bias;
+  HX_RETURN_IF_ERROR(ReadAttentionBias(json, config));
   HX_ASSIGN_OR_RETURN(config.mlp_bias, ReadBias(json, "mlp_bias"));
   HX_RETURN_IF_ERROR(ReadRopeLayers(json, config));
   HX_RETURN_IF_ERROR(ReadWindows(json, config));
