@@ -7,6 +7,8 @@
 
 namespace hexllm {
 
+inline constexpr float kMaxHalf = 65504;  // the largest finite f16
+
 float F16ToF32(uint16_t bits);
 uint16_t F32ToF16(float value);
 float BF16ToF32(uint16_t bits);

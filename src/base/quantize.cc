@@ -16,8 +16,6 @@ constexpr size_t kBlock = 32;
 constexpr size_t kLanes = 4;
 using Block = std::array<float, kBlock>;
 
-constexpr float kMaxHalf = 65504.0f;
-
 float RoundToHalf(float x) {
   return F16ToF32(F32ToF16(std::clamp(x, -kMaxHalf, kMaxHalf)));
 }

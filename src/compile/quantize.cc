@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/half.h"
 #include "base/quote.h"
 #include "compile/calibrate.h"
 #include "quant/assign.h"
@@ -72,7 +73,7 @@ bool ChooseHalfResidual(const quant::Recipe& recipe, const quant::Range& stream,
     return false;
   }
   const float most = std::max(-stream.min, stream.max);
-  if (job.has_half && most <= quant::kMostHalf) return true;
+  if (job.has_half && most <= kMaxHalf) return true;
   job.progress.Note(fmt::format(
       "residual stream in 16-bit codes: {}",
       job.has_half ? fmt::format("float16 cannot hold its {:g}", most)

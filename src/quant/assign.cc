@@ -33,10 +33,6 @@ std::string LayerOf(const ir::Module& module, const ir::Graph& graph,
   return name;
 }
 
-bool IsQuantized(const LayerSettings& settings) {
-  return settings.scheme->activations != ActivationKind::kFloat32;
-}
-
 // True when the dynamic schemes can round this weight: whole blocks of inputs.
 bool HasWholeBlocks(const ir::Constant& weight) {
   return ir::RowElems(weight) % GetDTypeInfo(DType::kQ8_0).block_elems == 0;
@@ -45,7 +41,7 @@ bool HasWholeBlocks(const ir::Constant& weight) {
 // What Assign encodes of the weight of `layer`.
 bool TakesEncoding(const ir::Constant& weight, const LayerSettings& settings) {
   const bool dynamic = settings.scheme->activations == ActivationKind::kDynamic;
-  return IsQuantized(settings) && (!dynamic || HasWholeBlocks(weight));
+  return IsQuantized(*settings.scheme) && (!dynamic || HasWholeBlocks(weight));
 }
 
 // Registers the constants that some reader wants as stored; returns how many
@@ -89,7 +85,7 @@ Status EncodeDynamicWeights(ir::Module& module, ir::Graph& graph,
     const std::string layer = LayerOf(module, graph, node);
     const LayerSettings& settings = shared.options.recipe->For(layer);
     const ir::ConstantId weight = graph[node.inputs[1]].constant;
-    if (!IsQuantized(settings) || !weight.valid()) continue;
+    if (!IsQuantized(*settings.scheme) || !weight.valid()) continue;
     if (!HasWholeBlocks(module.constants[weight])) {
       shared.constants.WarnOnce(fmt::format(
           "{}: its {} input channels are no whole number of blocks of 32; the "

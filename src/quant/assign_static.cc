@@ -6,9 +6,9 @@
 #include <cmath>
 #include <utility>
 
+#include "base/half.h"
 #include "base/quote.h"
 #include "ir/encode.h"
-#include "quant/residual.h"
 
 namespace hexllm::quant {
 namespace {
@@ -167,7 +167,7 @@ Status StaticAssigner::EncodeNode(ir::Node& node) {
     default:
       HX_RETURN_IF_ERROR(EncodeOtherConstants(node));
   }
-  if (shared_.options.half_residual && facts_.AddsToResidual(node))
+  if (shared_.options.half_residual && facts_.TermOf(node).valid())
     ConvertTerms(node);
   if (IsDataMovement(node.op)) {
     graph_[node.output].encoding = graph_[node.inputs[0]].encoding;
@@ -355,12 +355,12 @@ bool StaticAssigner::IsHalfOutput(const ir::Node& node) const {
 Result<ir::Encoding> StaticAssigner::HalfEncoding(const std::string& name) {
   if (IsHalf(Defaults())) return Half();
   HX_ASSIGN_OR_RETURN(const Range range, shared_.ranges.Find(name));
-  if (std::max(-range.min, range.max) <= kMostHalf) return Half();
+  if (std::max(-range.min, range.max) <= kMaxHalf) return Half();
   return Error{ErrorCode::kBadInput,
                fmt::format("value {}: float16 holds numbers up to {}, found {} "
                            "to {}; a recipe with \"residual\": "
                            "\"activations\" keeps it in codes",
-                           Quoted(name), kMostHalf, range.min, range.max)};
+                           Quoted(name), kMaxHalf, range.min, range.max)};
 }
 
 Result<ir::Encoding> StaticAssigner::MaskedEncoding(const std::string& name) {

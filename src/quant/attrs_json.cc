@@ -39,7 +39,7 @@ Span SpanAt(const ir::Encoding& encoding, size_t i) {
           static_cast<float>(codes.most - zero_point) * scale};
 }
 
-void AddGrid(const ir::Encoding& encoding, Json& out) {
+void AddGrid(const ir::Encoding& encoding, WeightScales scales, Json& out) {
   if (encoding.axis < 0) {
     out["scale"] = encoding.scales[0];
     out["zero_point"] =
@@ -47,7 +47,7 @@ void AddGrid(const ir::Encoding& encoding, Json& out) {
   } else {
     out["axis"] = encoding.axis;
     if (encoding.block > 0) out["block"] = encoding.block;
-    out["scales"] = encoding.scales;
+    if (scales == WeightScales::kAll) out["scales"] = encoding.scales;
     if (!encoding.zero_points.empty())
       out["zero_points"] = encoding.zero_points;
   }
@@ -61,9 +61,9 @@ void AddGrid(const ir::Encoding& encoding, Json& out) {
   out["max"] = all.max;
 }
 
-Json ToJson(const ir::Encoding& encoding) {
+Json ToJson(const ir::Encoding& encoding, WeightScales scales) {
   Json out = {{"dtype", DTypeName(encoding.dtype)}, {"bits", BitsOf(encoding)}};
-  if (ir::HasCodes(encoding)) AddGrid(encoding, out);
+  if (ir::HasCodes(encoding)) AddGrid(encoding, scales, out);
   if (IsBlockType(encoding.dtype))
     out["block"] = GetDTypeInfo(encoding.dtype).block_elems;
   return out;
@@ -72,24 +72,26 @@ Json ToJson(const ir::Encoding& encoding) {
 void AddValues(const ir::Graph& graph, std::map<std::string, Json>& values) {
   for (const ir::GraphIo& io : graph.inputs) {
     if (const auto& encoding = graph[io.value].encoding)
-      values.emplace(graph[io.value].name, ToJson(*encoding));
+      values.emplace(graph[io.value].name,
+                     ToJson(*encoding, WeightScales::kAll));
   }
   for (const ir::Node& node : graph.nodes) {
     const ir::Value& value = graph[node.output];
     if (value.encoding && !IsDataMovement(node.op))
-      values.emplace(value.name, ToJson(*value.encoding));
+      values.emplace(value.name, ToJson(*value.encoding, WeightScales::kAll));
   }
 }
 
-void AddWeights(const ir::Module& module, std::map<std::string, Json>& weights,
-                std::set<ir::ConstantId>& seen) {
+void AddWeights(const ir::Module& module, WeightScales scales,
+                std::map<std::string, Json>& weights) {
+  std::set<ir::ConstantId> seen;
   for (const ir::Graph& graph : module.graphs) {
     for (const ir::Value& value : graph.values) {
       if (!value.constant.valid() || !seen.insert(value.constant).second)
         continue;
       const ir::Constant& constant = module.constants[value.constant];
       if (constant.encoding)
-        weights.emplace(constant.name, ToJson(*constant.encoding));
+        weights.emplace(constant.name, ToJson(*constant.encoding, scales));
     }
   }
 }
@@ -104,12 +106,8 @@ Json ToObject(std::map<std::string, Json> members) {
 
 std::string EncodingsToJson(const ir::Module& module, WeightScales scales) {
   std::map<std::string, Json> values, weights;
-  std::set<ir::ConstantId> seen;
   for (const ir::Graph& graph : module.graphs) AddValues(graph, values);
-  AddWeights(module, weights, seen);
-  if (scales == WeightScales::kLeftOut) {
-    for (auto& [name, weight] : weights) weight.erase("scales");
-  }
+  AddWeights(module, scales, weights);
   const Json out = {{"version", 1},
                     {"values", ToObject(std::move(values))},
                     {"weights", ToObject(std::move(weights))}};

@@ -72,9 +72,11 @@ void GraphFacts::FindResidual(const ir::Graph& graph) {
   }
 }
 
-bool GraphFacts::AddsToResidual(const ir::Node& node) const {
-  return node.op == ir::OpKind::kAdd && IsResidual(node.output) &&
-         IsResidual(node.inputs[0]) != IsResidual(node.inputs[1]);
+ir::ValueId GraphFacts::TermOf(const ir::Node& node) const {
+  if (node.op != ir::OpKind::kAdd || !IsResidual(node.output)) return {};
+  const bool first = IsResidual(node.inputs[0]);
+  if (first == IsResidual(node.inputs[1])) return {};
+  return node.inputs[first ? 1 : 0];
 }
 
 const MaskedAdd* GraphFacts::FindByOutput(ir::ValueId value) const {

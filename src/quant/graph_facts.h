@@ -44,8 +44,9 @@ class GraphFacts {
   // True for the embeddings and what is made of them by moves, factors and
   // sums: what goes from layer to layer beside attention and MLPs.
   bool IsResidual(ir::ValueId value) const { return residual_.contains(value); }
-  // True for a sum of the residual stream and what is none of it, its term.
-  bool AddsToResidual(const ir::Node& node) const;
+  // What `node` adds to the residual stream; invalid when it is no sum of the
+  // stream and what is none of it.
+  ir::ValueId TermOf(const ir::Node& node) const;
   const std::map<ir::ValueId, MaskedAdd>& masked_adds() const {
     return by_output_;
   }

@@ -44,12 +44,9 @@ Result<Recipe> LoadRecipe(const std::string& path) {
 }  // namespace
 
 bool Quantizes(const Recipe& recipe) {
-  const auto rounds = [](const Scheme* scheme) {
-    return scheme->activations != ActivationKind::kFloat32;
-  };
-  return rounds(recipe.defaults.scheme) ||
-         std::ranges::any_of(recipe.rules, [&](const Rule& rule) {
-           return rule.scheme && rounds(*rule.scheme);
+  return IsQuantized(*recipe.defaults.scheme) ||
+         std::ranges::any_of(recipe.rules, [](const Rule& rule) {
+           return rule.scheme && IsQuantized(**rule.scheme);
          });
 }
 

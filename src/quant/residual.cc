@@ -21,10 +21,9 @@ std::map<std::string, float> TermWidths(const ir::Module& module,
   for (const ir::Graph& graph : module.graphs) {
     const GraphFacts facts(graph);
     for (const ir::Node& node : graph.nodes) {
-      if (!facts.AddsToResidual(node)) continue;
-      const bool first = facts.IsResidual(node.inputs[0]);
-      const ir::Value& term =
-          graph[SourceOf(graph, node.inputs[first ? 1 : 0])];
+      const ir::ValueId added = facts.TermOf(node);
+      if (!added.valid()) continue;
+      const ir::Value& term = graph[SourceOf(graph, added)];
       if (!term.producer.valid() ||
           graph[term.producer].op != ir::OpKind::kLinear) {
         continue;

@@ -12,9 +12,6 @@
 
 namespace hexllm::quant {
 
-// The largest finite half.
-inline constexpr float kMostHalf = 65504;
-
 // What was observed of the stream's values, all together.
 Range ResidualRange(const ir::Module& module, const Ranges& ranges);
 

@@ -30,6 +30,10 @@ struct Scheme {
                // channels
 };
 
+inline bool IsQuantized(const Scheme& scheme) {
+  return scheme.activations != ActivationKind::kFloat32;
+}
+
 // In the order in which lists show them. Lives as long as the program.
 std::span<const Scheme> AllSchemes();
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr float kMostFloat = std::numeric_limits<float>::max();
 // The greatest number that rounds to a finite half.
-constexpr float kMostHalf = 65519.996f;
+constexpr float kRoundsToHalf = 65519.996f;
 // What blocks with f16 scales hold: d of q8_0 times 127; m of q4_1.
 constexpr float kMostQ8_0 = 65504.0f * 127;
 constexpr float kMostQ4_1 = 65504.0f;
@@ -194,7 +194,7 @@ Result<ir::Encoding> WeightEncoding(const ir::Constant& weight,
                                     const LayerSettings& settings,
                                     WeightReport* report) {
   const Scheme& scheme = *settings.scheme;
-  HX_CHECK(scheme.activations != ActivationKind::kFloat32);
+  HX_CHECK(IsQuantized(scheme));
   if (scheme.activations == ActivationKind::kFloat16)
     return HalfEncoding(weight);
   if (scheme.activations == ActivationKind::kDynamic)
@@ -218,7 +218,7 @@ Result<ir::Encoding> TensorEncoding(const ir::Constant& tensor) {
 }
 
 Result<ir::Encoding> HalfEncoding(const ir::Constant& tensor) {
-  HX_RETURN_IF_ERROR(VisitRows(tensor, kMostHalf, [](const WeightRow&) {}));
+  HX_RETURN_IF_ERROR(VisitRows(tensor, kRoundsToHalf, [](const WeightRow&) {}));
   return ir::Encoding{.dtype = DType::kF16};
 }
 

@@ -15,28 +15,25 @@ namespace {
 
 // --- Norms and element-wise ops: what they demand ---
 
-void CheckRmsNorm(StepChecker& check) {
+void CheckNorm(StepChecker& check) {
   Step& step = check.step();
   step.vectors = check.Int(0, 1);
   step.width = check.Int(1, 1);
   step.eps = check.Float(0);
-  step.weight_offset = check.Float(1);
   const Shape shape{check.rows(), step.vectors, step.width};
   check.In(0, shape);
   check.Vector(1, step.width);
   check.Out(shape);
 }
 
+void CheckRmsNorm(StepChecker& check) {
+  check.step().weight_offset = check.Float(1);
+  CheckNorm(check);
+}
+
 void CheckLayerNorm(StepChecker& check) {
-  Step& step = check.step();
-  step.vectors = check.Int(0, 1);
-  step.width = check.Int(1, 1);
-  step.eps = check.Float(0);
-  const Shape shape{check.rows(), step.vectors, step.width};
-  check.In(0, shape);
-  check.Vector(1, step.width);
-  check.Vector(2, step.width);
-  check.Out(shape);
+  CheckNorm(check);
+  check.Vector(2, check.step().width);
 }
 
 // kAdd and kMul.

@@ -1,5 +1,6 @@
 #include "backend/htp/lower_encodings.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -38,6 +39,11 @@ Status CheckValueEncodings(const ir::Graph& graph) {
                     value.encoding ? "another encoding" : "no encoding")};
   }
   return OkStatus();
+}
+
+bool HasHalves(const ir::Graph& graph) {
+  return std::ranges::any_of(
+      graph.values, [](const ir::Value& value) { return IsHalf(value); });
 }
 
 DType WiderType(DType a, DType b) {

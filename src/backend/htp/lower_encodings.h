@@ -12,6 +12,16 @@ namespace hexllm::htp {
 // f16, or codes of u8 or u16 with one scale.
 Status CheckValueEncodings(const ir::Graph& graph);
 
+inline bool IsHalf(const ir::Encoding& encoding) {
+  return encoding.dtype == DType::kF16;
+}
+inline bool IsHalf(const ir::Value& value) {
+  return value.encoding && IsHalf(*value.encoding);
+}
+
+// True when a value of `graph` is f16.
+bool HasHalves(const ir::Graph& graph);
+
 inline int32_t ZeroPointOf(const ir::Encoding& encoding) {
   return encoding.zero_points.empty() ? 0 : encoding.zero_points[0];
 }

@@ -1,5 +1,8 @@
 #include "backend/htp/lower_factors.h"
 
+#include <optional>
+
+#include "backend/htp/lower_encodings.h"
 #include "base/check.h"
 
 namespace hexllm::htp {
@@ -41,39 +44,25 @@ bool HandsOn(OpKind op) {
          op == OpKind::kSliceRows;
 }
 
-bool IsHalf(const ir::Value& value) {
-  return value.encoding && value.encoding->dtype == DType::kF16;
-}
-
 size_t IndexOf(ValueId id) { return static_cast<size_t>(id.index); }
 
-}  // namespace
+// What the readers of each value want it multiplied by. Those who do not care
+// want 1, and two that want different factors get 1.
+using Wishes = std::vector<std::optional<double>>;
 
-Factors::Factors(const ir::Graph& graph)
-    : graph_(graph), factors_(graph.values.size(), 1.0) {
-  const std::vector<Wish> wishes = CollectWishes(graph);
-  for (const Node& node : graph.nodes) {
-    double& factor = factors_[IndexOf(node.output)];
-    if (TakesFactor(node.op)) factor = wishes[IndexOf(node.output)].factor;
-    if (HandsOn(node.op)) factor = Of(node.inputs[0]);
-  }
-}
-
-// Readers before what they read. Two that want different factors get 1.
-std::vector<Factors::Wish> Factors::CollectWishes(
-    const ir::Graph& graph) const {
-  std::vector<Wish> wishes(graph.values.size());
+// Readers before what they read.
+Wishes CollectWishes(const ir::Graph& graph) {
+  Wishes wishes(graph.values.size());
   const auto ask = [&](ValueId id, double factor) {
-    Wish& wish = wishes[IndexOf(id)];
-    if (wish.asked && wish.factor != factor) factor = 1;
-    wish = {.asked = true, .factor = factor};
+    std::optional<double>& wish = wishes[IndexOf(id)];
+    wish = wish && *wish != factor ? 1 : factor;
   };
   // Codes are the same with and without a factor, halves are not.
   for (const ir::GraphIo& io : graph.outputs) {
     if (IsHalf(graph[io.value])) ask(io.value, 1);
   }
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    const double of_output = wishes[IndexOf(node->output)].factor;
+    const double of_output = wishes[IndexOf(node->output)].value_or(1);
     double first = HandsOn(node->op) ? of_output : 1;
     if (WantsFactor(node->op)) {
       first = WantedFactor(*node);
@@ -83,6 +72,17 @@ std::vector<Factors::Wish> Factors::CollectWishes(
     for (size_t i = 1; i < node->inputs.size(); ++i) ask(node->inputs[i], 1);
   }
   return wishes;
+}
+
+}  // namespace
+
+Factors::Factors(const ir::Graph& graph) : factors_(graph.values.size(), 1.0) {
+  const Wishes wishes = CollectWishes(graph);
+  for (const Node& node : graph.nodes) {
+    double& factor = factors_[IndexOf(node.output)];
+    if (TakesFactor(node.op)) factor = wishes[IndexOf(node.output)].value_or(1);
+    if (HandsOn(node.op)) factor = Of(node.inputs[0]);
+  }
 }
 
 double Factors::Remaining(const Node& node) const {

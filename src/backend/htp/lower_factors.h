@@ -29,15 +29,6 @@ class Factors {
   double Remaining(const ir::Node& node) const;
 
  private:
-  // What the readers of a value want it multiplied by. Those who do not care
-  // want 1.
-  struct Wish {
-    bool asked = false;
-    double factor = 1;
-  };
-  std::vector<Wish> CollectWishes(const ir::Graph& graph) const;
-
-  const ir::Graph& graph_;
   std::vector<double> factors_;
 };
 

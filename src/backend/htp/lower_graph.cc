@@ -77,13 +77,6 @@ ArrayParam<uint32_t> RelativePerm(const Shape& from, const Shape& to) {
   return perm;
 }
 
-bool HasHalves(const ir::Graph& graph) {
-  return std::any_of(
-      graph.values.begin(), graph.values.end(), [](const ir::Value& value) {
-        return value.encoding && value.encoding->dtype == DType::kF16;
-      });
-}
-
 }  // namespace
 
 Shape Rank4(const Shape& shape) {
@@ -436,6 +429,13 @@ Status GraphLowering::AddMove(std::string_view name, NodeDraft draft,
 Status GraphLowering::Emit(const ir::Node& node, NodeDraft draft,
                            TensorId output) {
   return AddMove(graph_[node.output].name, std::move(draft), output);
+}
+
+Result<TensorId> GraphLowering::EmitInner(const ir::Node& node, InnerSpec spec,
+                                          NodeDraft draft) {
+  HX_ASSIGN_OR_RETURN(const TensorId made, Inner(node, std::move(spec)));
+  HX_RETURN_IF_ERROR(Emit(node, std::move(draft), made));
+  return made;
 }
 
 Status GraphLowering::EmitOutput(const ir::Node& node, DType dtype,

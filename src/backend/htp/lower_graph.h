@@ -114,6 +114,9 @@ class GraphLowering {
 
   // Adds a node that writes `output`.
   Status Emit(const ir::Node& node, NodeDraft draft, TensorId output);
+  // The same into a new inner tensor.
+  Result<TensorId> EmitInner(const ir::Node& node, InnerSpec spec,
+                             NodeDraft draft);
   // Adds the node that makes the output of `node` in a layout. When `dtype` is
   // wider than the output's, a Convert follows.
   Status EmitOutput(const ir::Node& node, DType dtype, const Layout& layout,

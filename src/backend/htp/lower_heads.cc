@@ -1,7 +1,5 @@
 #include "backend/htp/lower_heads.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <utility>

@@ -109,9 +109,10 @@ std::vector<uint8_t> FilterFactors(const Constant& w) {
   if (block == 0) return {};
   const int64_t step = std::min(block, kSafeBlock);
   const int64_t blocks = RowElems(w) / block;
+  const int64_t channels = FilterChannels(w);
   std::vector<uint8_t> factors;
   for (int64_t row = 0; row < NumRows(w); ++row) {
-    for (int64_t k = 0; k < FilterChannels(w); k += step) {
+    for (int64_t k = 0; k < channels; k += step) {
       const auto from = static_cast<size_t>(row * blocks + k / block);
       factors.push_back(k < RowElems(w) ? w.encoding->block_scales[from]
                                         : uint8_t{1});
@@ -236,6 +237,18 @@ Encoding MiddleCodesFor(std::span<const float> values, DType dtype) {
           .zero_points = {middle}};
 }
 
+StaticTensor BiasTensor(std::span<const int32_t> codes,
+                        TensorEncoding encoding) {
+  StaticTensor made{.spec = {.name = {},
+                             .use = TensorUse::kStatic,
+                             .dtype = DType::kI32,
+                             .shape = {std::ssize(codes)},
+                             .encoding = std::move(encoding)},
+                    .bytes = {}};
+  Append(codes, DType::kI32, made.bytes);
+  return made;
+}
+
 }  // namespace
 
 Result<StaticTensor> MakeFilter(const Constant& w, double factor) {
@@ -274,19 +287,9 @@ Result<StaticTensor> MakeBias(const Constant& bias, const BiasScales& scales) {
         values[n], scales.x_scale * static_cast<double>(w_scale)));
   }
   const double factored = scales.x_scale * scales.factor;
-  StaticTensor made{
-      .spec = {.name = {},
-               .use = TensorUse::kStatic,
-               .dtype = DType::kI32,
-               .shape = {static_cast<int64_t>(codes.size())},
-               .encoding =
-                   TensorEncoding{
-                       .axis = per_tensor ? -1 : 0,
-                       .scales =
-                           ScaledBy(factored, *scales.w.encoding).scales}},
-      .bytes = {}};
-  Append(codes, DType::kI32, made.bytes);
-  return made;
+  return BiasTensor(codes,
+                    {.axis = per_tensor ? -1 : 0,
+                     .scales = ScaledBy(factored, *scales.w.encoding).scales});
 }
 
 Result<StaticTensor> MakeHalfBias(const Constant& bias, double factor) {
@@ -340,15 +343,7 @@ Result<StaticTensor> MakeBeta(const Constant& bias, DType dtype) {
   std::vector<int32_t> codes;
   for (const float value : values)
     codes.push_back(ir::EncodeBias(value, static_cast<double>(scale)));
-  StaticTensor made{
-      .spec = {.name = {},
-               .use = TensorUse::kStatic,
-               .dtype = DType::kI32,
-               .shape = {static_cast<int64_t>(codes.size())},
-               .encoding = TensorEncoding{.axis = -1, .scales = {scale}}},
-      .bytes = {}};
-  Append(codes, DType::kI32, made.bytes);
-  return made;
+  return BiasTensor(codes, {.axis = -1, .scales = {scale}});
 }
 
 }  // namespace hexllm::htp

@@ -59,7 +59,7 @@ struct GammaForm {
 Result<StaticTensor> MakeGamma(const ir::Constant& w, const GammaForm& form);
 
 // bias[M] of a norm that is computed in `dtype`: f16, or i32 with the steps of
-// its encoding, else of 2^-15 of its largest number.
+// its encoding, else 65535 of them from its least to its greatest number and 0.
 Result<StaticTensor> MakeBeta(const ir::Constant& bias, DType dtype);
 
 }  // namespace hexllm::htp

@@ -1,12 +1,11 @@
 // Which node of a graph the vendor's compiler gives up on: it does not say so
 // itself.
-#include <fmt/format.h>
-
 #include <map>
 #include <set>
 #include <utility>
 
 #include "backend/htp/qnn_graph.h"
+#include "base/check.h"
 
 namespace hexllm::htp {
 namespace {

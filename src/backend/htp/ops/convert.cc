@@ -4,10 +4,6 @@
 namespace hexllm::htp {
 namespace {
 
-bool IsHalf(const ir::Encoding& encoding) {
-  return encoding.dtype == DType::kF16;
-}
-
 // Between halves and codes, one row [1,1,1,K] is converted as [1,1,K/32,32]:
 // rows are stored in tiles, which one row leaves mostly empty. By the estimate,
 // a layer of SmolLM2 135M with a residual stream of halves decodes in 62 us so

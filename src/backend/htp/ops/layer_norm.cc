@@ -20,16 +20,10 @@ Status EmitLayerNorm(GraphLowering& lowering, const ir::Node& node) {
                       lowering.Static(node, ".weight", std::move(scale)));
   HX_ASSIGN_OR_RETURN(const TensorId beta,
                       lowering.Static(node, ".bias", std::move(shift)));
-  const auto eps =
-      static_cast<float>(FloatAttr(node.attrs, ir::AttrName::kEps));
-  const auto last = static_cast<uint32_t>(layout.dims.size() - 1);
-  return lowering.EmitOutput(
-      node, dtype, layout,
-      {.op = "LayerNorm",
-       .inputs = {x, gamma, beta},
-       .params = {
-           {"epsilon", eps},
-           {"axes", ArrayParam<uint32_t>{.shape = {1}, .values = {last}}}}});
+  return lowering.EmitOutput(node, dtype, layout,
+                             {.op = "LayerNorm",
+                              .inputs = {x, gamma, beta},
+                              .params = NormParams(node, layout)});
 }
 
 }  // namespace hexllm::htp

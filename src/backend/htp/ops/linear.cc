@@ -64,16 +64,12 @@ Result<TensorId> Padded(GraphLowering& lowering, const ir::Node& node,
   HX_ASSIGN_OR_RETURN(
       const TensorId behind,
       lowering.Static(node, ".zeros", MakeZeros(std::move(spec))));
-  HX_ASSIGN_OR_RETURN(const TensorId padded,
-                      lowering.Inner(node, {.suffix = ".padded",
-                                            .dims = std::move(dims),
-                                            .encoding = encoding}));
-  HX_RETURN_IF_ERROR(lowering.Emit(node,
-                                   {.op = "Concat",
-                                    .inputs = {x, behind},
-                                    .params = {{"axis", uint32_t{3}}}},
-                                   padded));
-  return padded;
+  return lowering.EmitInner(
+      node,
+      {.suffix = ".padded", .dims = std::move(dims), .encoding = encoding},
+      {.op = "Concat",
+       .inputs = {x, behind},
+       .params = {{"axis", uint32_t{3}}}});
 }
 
 std::vector<NodeParam> ConvParams() {

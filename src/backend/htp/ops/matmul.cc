@@ -35,13 +35,11 @@ Result<TensorId> SecondInput(GraphLowering& lowering, const ir::Node& node,
   if (encoding.dtype == DType::kU8) return b;
   HX_RETURN_IF_ERROR(RequireFor(lowering, node, Feature::k16BitKv));
   if (ZeroPointOf(encoding) == kMiddle) return b;
-  HX_ASSIGN_OR_RETURN(const TensorId symmetric,
-                      lowering.Inner(node, {.suffix = ".symmetric",
-                                            .dims = lowering.SpecOf(b).shape,
-                                            .encoding = Symmetric(encoding)}));
-  HX_RETURN_IF_ERROR(
-      lowering.Emit(node, {.op = "Convert", .inputs = {b}}, symmetric));
-  return symmetric;
+  return lowering.EmitInner(node,
+                            {.suffix = ".symmetric",
+                             .dims = lowering.SpecOf(b).shape,
+                             .encoding = Symmetric(encoding)},
+                            {.op = "Convert", .inputs = {b}});
 }
 
 }  // namespace
@@ -62,10 +60,11 @@ Status EmitMatMul(GraphLowering& lowering, const ir::Node& node) {
   ir::Encoding encoding =
       ScaledBy(1 / factor, WidenedTo(dtype, lowering.EncodingOf(node.output)));
   HX_ASSIGN_OR_RETURN(const TensorId inner,
-                      lowering.Inner(node, {.suffix = ".unscaled",
-                                            .dims = layout.dims,
-                                            .encoding = std::move(encoding)}));
-  HX_RETURN_IF_ERROR(lowering.Emit(node, std::move(product), inner));
+                      lowering.EmitInner(node,
+                                         {.suffix = ".unscaled",
+                                          .dims = layout.dims,
+                                          .encoding = std::move(encoding)},
+                                         std::move(product)));
   HX_ASSIGN_OR_RETURN(const TensorId scale,
                       lowering.Scalar(node, dtype, factor));
   return lowering.EmitOutput(

@@ -58,4 +58,26 @@ Status EmitNode(GraphLowering& lowering, const ir::Node& node) {
   return kEmit[index].emit(lowering, node);
 }
 
+// [start, end, step] of each axis.
+ArrayParam<int32_t> SliceRanges(const Shape& dims, size_t axis, int64_t begin,
+                                int64_t end) {
+  ArrayParam<int32_t> ranges{.shape = {static_cast<uint32_t>(dims.size()), 3},
+                             .values = {}};
+  for (size_t i = 0; i < dims.size(); ++i) {
+    for (const int64_t number :
+         {i == axis ? begin : 0, i == axis ? end : dims[i], int64_t{1}}) {
+      ranges.values.push_back(static_cast<int32_t>(number));
+    }
+  }
+  return ranges;
+}
+
+std::vector<NodeParam> NormParams(const ir::Node& node, const Layout& layout) {
+  const auto eps =
+      static_cast<float>(FloatAttr(node.attrs, ir::AttrName::kEps));
+  const auto last = static_cast<uint32_t>(layout.dims.size() - 1);
+  return {{"epsilon", eps},
+          {"axes", ArrayParam<uint32_t>{.shape = {1}, .values = {last}}}};
+}
+
 }  // namespace hexllm::htp

@@ -21,6 +21,14 @@ Status EmitNode(GraphLowering& lowering, const ir::Node& node);
 Status RequireFor(const GraphLowering& lowering, const ir::Node& node,
                   Feature feature);
 
+// The parameter of a StridedSlice that takes [begin,end) of one axis of a
+// tensor of `dims`, and all of the others.
+ArrayParam<int32_t> SliceRanges(const Shape& dims, size_t axis, int64_t begin,
+                                int64_t end);
+
+// The parameters of the norms: over the last axis of `layout`.
+std::vector<NodeParam> NormParams(const ir::Node& node, const Layout& layout);
+
 Status EmitAdd(GraphLowering& lowering, const ir::Node& node);
 Status EmitConcat(GraphLowering& lowering, const ir::Node& node);
 Status EmitConvert(GraphLowering& lowering, const ir::Node& node);

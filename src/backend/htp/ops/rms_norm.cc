@@ -16,16 +16,10 @@ Status EmitRmsNorm(GraphLowering& lowering, const ir::Node& node) {
                  .factor = lowering.FactorOf(node.output)}));
   HX_ASSIGN_OR_RETURN(const TensorId gamma,
                       lowering.Static(node, ".weight", std::move(made)));
-  const auto eps =
-      static_cast<float>(FloatAttr(node.attrs, ir::AttrName::kEps));
-  const auto last = static_cast<uint32_t>(layout.dims.size() - 1);
-  return lowering.EmitOutput(
-      node, dtype, layout,
-      {.op = "RmsNorm",
-       .inputs = {x, gamma},
-       .params = {
-           {"epsilon", eps},
-           {"axes", ArrayParam<uint32_t>{.shape = {1}, .values = {last}}}}});
+  return lowering.EmitOutput(node, dtype, layout,
+                             {.op = "RmsNorm",
+                              .inputs = {x, gamma},
+                              .params = NormParams(node, layout)});
 }
 
 }  // namespace hexllm::htp

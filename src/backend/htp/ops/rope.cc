@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "backend/htp/ops/ops.h"
-#include "ir/encode.h"
 
 namespace hexllm::htp {
 namespace {
@@ -85,26 +84,16 @@ class RopeFormula {
 
   // x[..,begin:end].
   Result<TensorId> Columns(int64_t begin, int64_t end) {
-    TensorSpec spec = lowering_.SpecOf(rope_.x);
-    HX_ASSIGN_OR_RETURN(
-        const TensorId part,
-        lowering_.Inner(rope_.node, {.suffix = ".columns",
-                                     .dims = DimsOf(end - begin),
-                                     .encoding = EncodingOfSpec(spec)}));
-    ArrayParam<int32_t> ranges{.shape = {4, 3}, .values = {}};
-    for (const int64_t size : spec.shape) {
-      ranges.values.insert(ranges.values.end(),
-                           {0, static_cast<int32_t>(size), 1});
-    }
-    ranges.values[9] = static_cast<int32_t>(begin);
-    ranges.values[10] = static_cast<int32_t>(end);
-    HX_RETURN_IF_ERROR(
-        lowering_.Emit(rope_.node,
-                       {.op = "StridedSlice",
-                        .inputs = {rope_.x},
-                        .params = {{"ranges", std::move(ranges)}}},
-                       part));
-    return part;
+    const TensorSpec& spec = lowering_.SpecOf(rope_.x);
+    NodeDraft slice{
+        .op = "StridedSlice",
+        .inputs = {rope_.x},
+        .params = {{"ranges", SliceRanges(spec.shape, 3, begin, end)}}};
+    return lowering_.EmitInner(rope_.node,
+                               {.suffix = ".columns",
+                                .dims = DimsOf(end - begin),
+                                .encoding = EncodingOfSpec(spec)},
+                               std::move(slice));
   }
 
   // A part of x times a table, on a grid that holds all that it can be.
@@ -116,26 +105,23 @@ class RopeFormula {
       encoding.scales = {static_cast<float>(most / INT16_MAX)};
       encoding.zero_points = {INT16_MAX + 1};
     }
-    HX_ASSIGN_OR_RETURN(const TensorId product,
-                        lowering_.Inner(rope_.node, {.suffix = ".product",
-                                                     .dims = DimsOf(rope_.half),
-                                                     .encoding = encoding}));
-    HX_RETURN_IF_ERROR(lowering_.Emit(
-        rope_.node, {.op = "ElementWiseMultiply", .inputs = {part, table}},
-        product));
-    return product;
+    return lowering_.EmitInner(
+        rope_.node,
+        {.suffix = ".product",
+         .dims = DimsOf(rope_.half),
+         .encoding = std::move(encoding)},
+        {.op = "ElementWiseMultiply", .inputs = {part, table}});
   }
 
   // Columns of the output.
   Result<TensorId> OfOutput(NodeDraft draft, int64_t width) {
-    const ir::Encoding encoding =
-        WidenedTo(rope_.dtype, lowering_.EncodingOf(rope_.node.output));
-    HX_ASSIGN_OR_RETURN(const TensorId part,
-                        lowering_.Inner(rope_.node, {.suffix = ".half",
-                                                     .dims = DimsOf(width),
-                                                     .encoding = encoding}));
-    HX_RETURN_IF_ERROR(lowering_.Emit(rope_.node, std::move(draft), part));
-    return part;
+    return lowering_.EmitInner(
+        rope_.node,
+        {.suffix = ".half",
+         .dims = DimsOf(width),
+         .encoding =
+             WidenedTo(rope_.dtype, lowering_.EncodingOf(rope_.node.output))},
+        std::move(draft));
   }
 
   GraphLowering& lowering_;

@@ -18,11 +18,11 @@ Status EmitSilu(GraphLowering& lowering, const ir::Node& node) {
   const Layout layout = lowering.AnyLayout(node, 0);
   HX_ASSIGN_OR_RETURN(const TensorId x, lowering.Input(node, 0, dtype, layout));
   HX_ASSIGN_OR_RETURN(const TensorId gate,
-                      lowering.Inner(node, {.suffix = ".sigmoid",
-                                            .dims = layout.dims,
-                                            .encoding = Probability(dtype)}));
-  HX_RETURN_IF_ERROR(
-      lowering.Emit(node, {.op = "Sigmoid", .inputs = {x}}, gate));
+                      lowering.EmitInner(node,
+                                         {.suffix = ".sigmoid",
+                                          .dims = layout.dims,
+                                          .encoding = Probability(dtype)},
+                                         {.op = "Sigmoid", .inputs = {x}}));
   return lowering.EmitOutput(
       node, dtype, layout, {.op = "ElementWiseMultiply", .inputs = {x, gate}});
 }

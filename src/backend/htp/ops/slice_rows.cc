@@ -33,20 +33,6 @@ std::optional<RowAxis> FindRows(const Shape& shape, const Layout& layout) {
   return std::nullopt;
 }
 
-// [start, end, step] of each axis.
-ArrayParam<int32_t> Ranges(const Shape& dims, size_t axis, int64_t begin,
-                           int64_t end) {
-  ArrayParam<int32_t> ranges{.shape = {static_cast<uint32_t>(dims.size()), 3},
-                             .values = {}};
-  for (size_t i = 0; i < dims.size(); ++i) {
-    for (const int64_t number :
-         {i == axis ? begin : 0, i == axis ? end : dims[i], int64_t{1}}) {
-      ranges.values.push_back(static_cast<int32_t>(number));
-    }
-  }
-  return ranges;
-}
-
 }  // namespace
 
 Status EmitSliceRows(GraphLowering& lowering, const ir::Node& node) {
@@ -64,7 +50,7 @@ Status EmitSliceRows(GraphLowering& lowering, const ir::Node& node) {
   const auto& [axis, length] = *rows;
   HX_ASSIGN_OR_RETURN(const TensorId x, lowering.Input(node, 0, layout));
   ArrayParam<int32_t> ranges =
-      Ranges(layout.dims, axis, begin * length, (begin + count) * length);
+      SliceRanges(layout.dims, axis, begin * length, (begin + count) * length);
   layout.dims[axis] = count * length;
   return lowering.EmitOutput(node, lowering.EncodingOf(node.output).dtype,
                              layout,

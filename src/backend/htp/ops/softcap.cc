@@ -40,15 +40,12 @@ Status EmitHalf(GraphLowering& lowering, const ir::Node& node, TensorId z,
                 const Layout& layout) {
   const double cap = FloatAttr(node.attrs, ir::AttrName::kCap);
   const auto step = [&](const char* op, std::vector<TensorId> inputs,
-                        const char* suffix) -> Result<TensorId> {
-    HX_ASSIGN_OR_RETURN(
-        const TensorId out,
-        lowering.Inner(node, {.suffix = suffix,
-                              .dims = layout.dims,
-                              .encoding = Signed(DType::kF16)}));
-    HX_RETURN_IF_ERROR(
-        lowering.Emit(node, {.op = op, .inputs = std::move(inputs)}, out));
-    return out;
+                        const char* suffix) {
+    return lowering.EmitInner(node,
+                              {.suffix = suffix,
+                               .dims = layout.dims,
+                               .encoding = Signed(DType::kF16)},
+                              {.op = op, .inputs = std::move(inputs)});
   };
   HX_ASSIGN_OR_RETURN(const TensorId two,
                       lowering.Scalar(node, DType::kF16, 2));
@@ -74,12 +71,12 @@ Status EmitSoftcap(GraphLowering& lowering, const ir::Node& node) {
   const Layout layout = lowering.AnyLayout(node, 0);
   HX_ASSIGN_OR_RETURN(const TensorId divided, Divided(lowering, node, layout));
   if (dtype == DType::kF16) return EmitHalf(lowering, node, divided, layout);
-  HX_ASSIGN_OR_RETURN(const TensorId tanh,
-                      lowering.Inner(node, {.suffix = ".tanh",
-                                            .dims = layout.dims,
-                                            .encoding = Signed(dtype)}));
-  HX_RETURN_IF_ERROR(
-      lowering.Emit(node, {.op = "Tanh", .inputs = {divided}}, tanh));
+  HX_ASSIGN_OR_RETURN(
+      const TensorId tanh,
+      lowering.EmitInner(
+          node,
+          {.suffix = ".tanh", .dims = layout.dims, .encoding = Signed(dtype)},
+          {.op = "Tanh", .inputs = {divided}}));
   HX_ASSIGN_OR_RETURN(
       const TensorId cap,
       lowering.Scalar(node, dtype, FloatAttr(node.attrs, ir::AttrName::kCap)));
