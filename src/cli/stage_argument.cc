@@ -113,10 +113,6 @@ Status ApplyQuantFlags(const QuantFlags& flags, CompileOptions& options) {
   return OkStatus();
 }
 
-std::string WikitextPath(const std::string& data_dir) {
-  return fmt::format("{}/{}", data_dir, kWikitextFile);
-}
-
 std::vector<std::string> FilesOf(const QuantFlags& flags,
                                  const models::SourceOptions& source) {
   std::vector<std::string> files = {source.config_path, source.params_path,

@@ -34,9 +34,6 @@ void AddDataDirFlag(CLI::App& app, std::string& dir);
 // Puts the flags into `options`. Errors of ParseIds.
 Status ApplyQuantFlags(const QuantFlags& flags, CompileOptions& options);
 
-// WikiText-2's test text in the folder of --data-dir.
-std::string WikitextPath(const std::string& data_dir);
-
 // The files that these flags read, beside those of the model.
 std::vector<std::string> FilesOf(const QuantFlags& flags,
                                  const models::SourceOptions& source);

@@ -169,9 +169,8 @@ Status SetBuilder::AddTasks() {
                              "folder that holds {}",
                              kWikitextFile)};
   }
-  HX_ASSIGN_OR_RETURN(
-      const MappedFile file,
-      MappedFile::Open(fmt::format("{}/{}", options_.data_dir, kWikitextFile)));
+  HX_ASSIGN_OR_RETURN(const MappedFile file,
+                      MappedFile::Open(WikitextPath(options_.data_dir)));
   HX_ASSIGN_OR_RETURN(const Tokenizer* tokenizer, GetTokenizer());
   HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
                       tokenizer->Encode(AsText(file.bytes()), AddSpecial::kNo));
@@ -222,6 +221,10 @@ bool NamesSources(const CalibrationOptions& options) {
 }
 
 }  // namespace
+
+std::string WikitextPath(const std::string& data_dir) {
+  return fmt::format("{}/{}", data_dir, kWikitextFile);
+}
 
 bool IsGiven(const CalibrationOptions& options) {
   return NamesSources(options) || options.limit;

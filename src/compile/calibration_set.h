@@ -36,6 +36,8 @@ struct CalibrationOptions {
 
 // WikiText-2's test text, in a data folder.
 inline constexpr std::string_view kWikitextFile = "wikitext-2/test.txt";
+// It in the folder of --data-dir.
+std::string WikitextPath(const std::string& data_dir);
 
 inline constexpr int64_t kDefaultTaskWindows = 4;
 inline constexpr size_t kTaskWindowTokens = 512;

@@ -43,10 +43,11 @@ struct Job {
 
 std::string DefaultRecipe(const CompileOptions& options,
                           const models::ModelSource& source) {
-  if (options.stage == Stage::kFloat) return std::string(kFloatRecipe);
-  if (options.stage == Stage::kQdq || NeedsStaticRecipe(options.target))
-    return DefaultStaticRecipe(source, options.source);
-  return std::string(source.spec->default_recipe);
+  const bool is_static =
+      options.stage != Stage::kFloat &&
+      (options.stage == Stage::kQdq || NeedsStaticRecipe(options.target));
+  return is_static ? DefaultStaticRecipe(source, options.source)
+                   : std::string(kFloatRecipe);
 }
 
 // What a stage or target wants of a recipe; empty = the recipe has it.

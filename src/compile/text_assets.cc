@@ -207,8 +207,8 @@ void FillFromTokenizer(TextAssets& assets) {
     if (!assets.generation.end_ids.empty())
       add("eos_token", assets.generation.end_ids.front());
   }
-  const auto* fallback = FindFallbackTemplate(*assets.tokenizer);
-  if (!assets.chat_template && fallback != nullptr)
+  if (assets.chat_template) return;
+  if (const auto* fallback = FindFallbackTemplate(*assets.tokenizer))
     assets.chat_template = std::string(fallback->source);
 }
 

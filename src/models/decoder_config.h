@@ -35,7 +35,6 @@ struct RopeConfig {
   // when the prompt has more than `original_positions` tokens. Empty or [R/2].
   std::vector<float> long_divisors = {};
   double attention_factor = 1.0;  // multiplies cosines and sines
-  bool operator==(const RopeConfig&) const = default;
 };
 
 enum class HiddenActivation { kSilu, kGeluTanh, kGeluErf };

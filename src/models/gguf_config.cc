@@ -168,14 +168,9 @@ Result<double> GgufKeys::FloatOr(std::string_view suffix,
 
 Result<double> GgufKeys::FactorOr(std::string_view suffix,
                                   double fallback) const {
-  constexpr double kMin = 1e-6;
-  constexpr double kMax = 1e6;
   HX_ASSIGN_OR_RETURN(const double value, FloatOr(suffix, fallback));
   if (value == 0) return fallback;
-  if (value >= kMin && value <= kMax) return value;
-  return Error{ErrorCode::kBadInput,
-               fmt::format("'{}': expected {} to {}, found {}", Name(suffix),
-                           kMin, kMax, value)};
+  return CheckMultiplier(Name(suffix), value);
 }
 
 Result<int64_t> GgufKeys::Narrow(std::string_view suffix,

@@ -90,12 +90,16 @@ Status ReadAttentionBias(const Json& json, DecoderConfig& config) {
   return OkStatus();
 }
 
-Result<double> ReadFactor(const Json& json, const char* key, double fallback) {
-  HX_ASSIGN_OR_RETURN(const double factor, GetNumberOr(json, key, fallback));
-  if (factor >= kMinFactor && factor <= kMaxFactor) return factor;
+Result<double> CheckMultiplier(std::string_view key, double value) {
+  if (value >= kMinFactor && value <= kMaxFactor) return value;
   return Error{ErrorCode::kBadInput,
                fmt::format("'{}': expected {} to {}, found {}", key, kMinFactor,
-                           kMaxFactor, factor)};
+                           kMaxFactor, value)};
+}
+
+Result<double> ReadFactor(const Json& json, const char* key, double fallback) {
+  HX_ASSIGN_OR_RETURN(const double factor, GetNumberOr(json, key, fallback));
+  return CheckMultiplier(key, factor);
 }
 
 Result<double> ReadSoftcap(const Json& json, const char* key) {

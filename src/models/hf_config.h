@@ -40,8 +40,10 @@ Result<Bias> ReadBias(const Json& json, const char* key);
 // attention_bias: of q, k, v and o alike.
 Status ReadAttentionBias(const Json& json, DecoderConfig& config);
 
-// A number above 0 and of a size that f32 can work with; `fallback` when it is
-// missing.
+// `value` when it is above 0 and of a size that f32 can work with; kBadInput
+// names `key`.
+Result<double> CheckMultiplier(std::string_view key, double value);
+// The number of `key`, so checked; `fallback` when it is missing.
 Result<double> ReadFactor(const Json& json, const char* key, double fallback);
 
 // A softcap; 0 (none) when it is missing or null.

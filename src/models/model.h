@@ -60,8 +60,6 @@ struct ModelSpec {
   // Tensors that checkpoints of this family carry and that mean nothing to
   // inference (suffixes of names).
   std::span<const std::string_view> ignored_suffixes = {};
-  std::string_view default_recipe = "fp32";  // name of the recipe that compile
-                                             // uses when none is given
 };
 
 std::span<const ModelSpec* const> AllModels();

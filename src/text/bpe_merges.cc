@@ -75,7 +75,6 @@ Status DeriveMerges(const std::vector<uint32_t>& ranks, TokenizerData& data) {
   index.Build(data.pieces);
   std::vector<RankedMerge> merges;
   for (size_t id = 0; id < ranks.size(); ++id) {
-    if (ranks[id] == kUnrankedPiece) continue;
     // Looking for its splits takes the square of its length.
     if (data.pieces[id].size() > kMaxPieceBytes)
       return Error{ErrorCode::kUnsupported,

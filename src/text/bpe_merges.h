@@ -21,12 +21,9 @@ Result<std::vector<Merge>> ResolveMerges(const StringTable& pieces,
 // Of a vocabulary whose reading or use takes the square of a piece.
 inline constexpr size_t kMaxPieceBytes = 4096;
 
-// No rank: nothing is merged into the piece.
-inline constexpr uint32_t kUnrankedPiece = UINT32_MAX;
-
 // Sets data.merges and data.merge_ranks to all pairs of pieces that spell a
 // piece, each with the rank of that piece in `ranks` (one a piece).
-// kUnsupported when there are more than kMaxMerges or a ranked piece is longer
+// kUnsupported when there are more than kMaxMerges or a piece is longer
 // than kMaxPieceBytes.
 Status DeriveMerges(const std::vector<uint32_t>& ranks, TokenizerData& data);
 

@@ -1,8 +1,8 @@
 #include "backend/htp/lower_encodings.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/half.h"
