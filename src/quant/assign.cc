@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -107,14 +107,33 @@ Status EncodeGraph(ir::Module& module, ir::Graph& graph, AssignShared shared) {
   return StaticAssigner(module, graph, shared).Run();
 }
 
-// True when codes of `b` reach further below 0, or are wider.
-bool IsNarrower(const ir::Encoding& a, const ir::Encoding& b) {
-  if (!ir::HasCodes(a) || !ir::HasCodes(b)) return false;
-  const auto key = [](const ir::Encoding& encoding) {
+// What the ranges that a mask is added in have at most.
+struct MaskReach {
+  float width = 0;
+  int32_t most = 0;  // code; 0 = they are f16
+};
+
+void AddReach(const ir::Graph& graph, std::map<int32_t, MaskReach>& reaches) {
+  std::map<ir::ValueId, int32_t> indices;
+  for (const ir::GraphIo& io : graph.inputs)
+    if (io.role.kind == RoleKind::kMask) indices[io.value] = io.role.index;
+  const GraphFacts facts(graph);
+  for (const auto& [output, masked] : facts.masked_adds()) {
+    MaskReach& reach = reaches[indices.at(masked.mask)];
+    const ir::Encoding& encoding = *graph[output].encoding;
+    if (!ir::HasCodes(encoding)) continue;
     const int32_t most = ir::CodesOf(encoding).most;
-    return std::pair(most, encoding.scales[0] * static_cast<float>(most));
-  };
-  return key(a) < key(b);
+    reach.width =
+        std::max(reach.width, encoding.scales[0] * static_cast<float>(most));
+    reach.most = std::max(reach.most, most);
+  }
+}
+
+ir::Encoding MaskEncoding(const MaskReach& reach) {
+  if (reach.most == 0) return {.dtype = DType::kF16};
+  return {.dtype = reach.most > UINT8_MAX ? DType::kU16 : DType::kU8,
+          .scales = {reach.width / static_cast<float>(reach.most)},
+          .zero_points = {reach.most}};
 }
 
 // Of a mask that no graph reads: any with 0.0 as the highest code.
@@ -125,27 +144,21 @@ ir::Encoding UnreadMask(const LayerSettings& settings) {
       Range{-1, 0}, ActivationFormat{.bits = settings.scheme->activation_bits});
 }
 
-// The parts of a step read one mask: it has the form that all of them can do
-// with. One that a graph has and does not read (its only layer's attention goes
-// into no output) has that of the graphs that do.
-void ShareMaskEncodings(ir::Module& module, const LayerSettings& settings) {
-  std::map<int32_t, ir::Encoding> widest;
-  const auto for_each_mask = [&module](auto visit) {
-    for (ir::Graph& graph : module.graphs) {
-      for (const ir::GraphIo& io : graph.inputs) {
-        if (io.role.kind == RoleKind::kMask)
-          visit(io.role.index, graph[io.value].encoding);
-      }
+// The graphs of a module read one mask: it has the form that all of them can do
+// with, also where a graph has it and does not read it (its only layer's
+// attention goes into no output). After all else.
+void EncodeMasks(ir::Module& module, const LayerSettings& defaults) {
+  std::map<int32_t, MaskReach> reaches;  // by index of the role
+  for (const ir::Graph& graph : module.graphs) AddReach(graph, reaches);
+  for (ir::Graph& graph : module.graphs) {
+    for (const ir::GraphIo& io : graph.inputs) {
+      if (io.role.kind != RoleKind::kMask) continue;
+      const auto reach = reaches.find(io.role.index);
+      graph[io.value].encoding = reach == reaches.end()
+                                     ? UnreadMask(defaults)
+                                     : MaskEncoding(reach->second);
     }
-  };
-  for_each_mask([&](int32_t index, const std::optional<ir::Encoding>& read) {
-    if (!read) return;
-    ir::Encoding& kept = widest.try_emplace(index, *read).first->second;
-    if (IsNarrower(kept, *read)) kept = *read;
-  });
-  for_each_mask([&](int32_t index, std::optional<ir::Encoding>& encoding) {
-    encoding = widest.try_emplace(index, UnreadMask(settings)).first->second;
-  });
+  }
 }
 
 }  // namespace
@@ -176,7 +189,7 @@ Result<std::vector<std::string>> AssignEncodings(ir::Module& module,
         EncodeGraph(module, graph, {options, ranges, constants}));
   const LayerSettings& defaults = options.recipe->recipe.defaults;
   if (FamilyOf(*defaults.scheme) != SchemeFamily::kPlain)
-    ShareMaskEncodings(module, defaults);
+    EncodeMasks(module, defaults);
   return warnings;
 }
 

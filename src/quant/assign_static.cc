@@ -91,7 +91,6 @@ Status StaticAssigner::Run() {
   graph_.nodes = std::move(nodes_);
   for (size_t i = 0; i < graph_.nodes.size(); ++i)
     graph_[graph_.nodes[i].output].producer = {static_cast<int32_t>(i)};
-  EncodeMasks();
   return OkStatus();
 }
 
@@ -112,37 +111,10 @@ Status StaticAssigner::EncodeInputs() {
         break;
       }
       default:
-        break;  // indices, masks (last), caches (with what they store)
+        break;  // indices, masks (EncodeMasks), caches (with what they store)
     }
   }
   return OkStatus();
-}
-
-void StaticAssigner::EncodeMasks() {
-  struct Widest {
-    float width = 0;   // of the ranges that the mask is added in
-    int32_t most = 0;  // code
-  };
-  std::map<ir::ValueId, Widest> by_mask;
-  for (const auto& [output, masked] : facts_.masked_adds()) {
-    const ir::Encoding& encoding = *graph_[output].encoding;
-    Widest& widest = by_mask[masked.mask];
-    if (!ir::HasCodes(encoding)) continue;
-    const int32_t most = ir::CodesOf(encoding).most;
-    widest.width =
-        std::max(widest.width, encoding.scales[0] * static_cast<float>(most));
-    widest.most = std::max(widest.most, most);
-  }
-  for (const auto& [mask, widest] : by_mask) {
-    if (widest.most == 0) {
-      graph_[mask].encoding = Half();
-      continue;
-    }
-    graph_[mask].encoding = ir::Encoding{
-        .dtype = widest.most > UINT8_MAX ? DType::kU16 : DType::kU8,
-        .scales = {widest.width / static_cast<float>(widest.most)},
-        .zero_points = {widest.most}};
-  }
 }
 
 Status StaticAssigner::EncodeNode(ir::Node& node) {

@@ -54,7 +54,6 @@ class StaticAssigner {
   }
 
   Status EncodeInputs();
-  void EncodeMasks();
   // Rewrites constants of `node`, may insert a convert before it, and encodes
   // its output.
   Status EncodeNode(ir::Node& node);
