@@ -3,6 +3,17 @@
 #include <fmt/format.h>
 
 namespace hexllm {
+namespace {
+
+// The cache's window may begin anywhere in its buffer.
+size_t AlignmentOf(const artifact::IoSpec& spec) {
+  const RoleKind kind = spec.role.kind;
+  return kind == RoleKind::kKIn || kind == RoleKind::kVIn
+             ? GetDTypeInfo(spec.dtype).block_bytes
+             : kBufferAlignment;
+}
+
+}  // namespace
 
 Status CheckMemory(const artifact::GraphEntry& entry, IoDirection direction,
                    size_t index, std::span<const std::byte> memory) {
@@ -17,14 +28,15 @@ Status CheckMemory(const artifact::GraphEntry& entry, IoDirection direction,
   const artifact::IoSpec& spec = specs[index];
   const auto bytes = StorageBytes(spec.dtype, spec.shape);
   const auto address = reinterpret_cast<uintptr_t>(memory.data());
-  if (bytes && memory.size() == *bytes && address % kBufferAlignment == 0)
+  const size_t alignment = AlignmentOf(spec);
+  if (bytes && memory.size() == *bytes && address % alignment == 0)
     return OkStatus();
   return Error{
       ErrorCode::kUsage,
       fmt::format("graph '{}': {} needs {} bytes at a multiple of {}, found {} "
                   "bytes at {:#x}",
                   entry.name, RoleToString(spec.role), bytes.value_or(0),
-                  kBufferAlignment, memory.size(), address)};
+                  alignment, memory.size(), address)};
 }
 
 Status CheckRows(const artifact::GraphEntry& entry, StepRows rows) {

@@ -38,7 +38,10 @@ DecoderRunner::DecoderRunner(const RunnerConfig& config, const StepGraph& step)
   columns_.k.resize(manifest.layers);
   columns_.v.resize(manifest.layers);
   columns_.step_tokens = step_.step_tokens;
+  chain_.resize(step_.step_tokens);
+  ids_.resize(step_.step_tokens);
   positions_.resize(step_.step_tokens);
+  parents_.resize(step_.step_tokens);
   row_numbers_.resize(step_.step_tokens);
   std::iota(row_numbers_.begin(), row_numbers_.end(), 0U);
 }
@@ -52,7 +55,20 @@ Result<std::unique_ptr<DecoderRunner>> DecoderRunner::Create(
       return std::move(status).error().With("graph \"" + name + "\"");
     }
   }
+  HX_RETURN_IF_ERROR(runner->BindCache());
   return runner;
+}
+
+// With the smart mask once, with the shift pointer before each step.
+Status DecoderRunner::BindCache() {
+  for (const CacheInput& input : cache_inputs_) {
+    const auto memory = input.kind == RoleKind::kKIn
+                            ? config_.kv->K(input.layer, past_columns_)
+                            : config_.kv->V(input.layer, past_columns_);
+    HX_RETURN_IF_ERROR(
+        input.graph->Bind(IoDirection::kInput, input.index, memory));
+  }
+  return OkStatus();
 }
 
 Status DecoderRunner::LoadShard(size_t index) {
@@ -66,6 +82,12 @@ Status DecoderRunner::LoadShard(size_t index) {
 Status DecoderRunner::BindShard(ExecutableGraph& graph) {
   const auto& entry = graph.entry();
   for (size_t i = 0; i < entry.inputs.size(); ++i) {
+    const Role& role = entry.inputs[i].role;
+    if (role.kind == RoleKind::kKIn || role.kind == RoleKind::kVIn) {
+      cache_inputs_.push_back(
+          {&graph, i, role.kind, static_cast<size_t>(role.index)});
+      continue;
+    }
     HX_ASSIGN_OR_RETURN(auto memory, InputMemory(entry.inputs[i]));
     HX_RETURN_IF_ERROR(graph.Bind(IoDirection::kInput, i, memory));
   }
@@ -77,11 +99,6 @@ Status DecoderRunner::BindShard(ExecutableGraph& graph) {
 }
 
 Result<std::span<std::byte>> DecoderRunner::InputMemory(const IoSpec& spec) {
-  const auto layer = static_cast<size_t>(spec.role.index);
-  if (spec.role.kind == RoleKind::kKIn)
-    return config_.kv->K(layer, past_columns_);
-  if (spec.role.kind == RoleKind::kVIn)
-    return config_.kv->V(layer, past_columns_);
   // hidden_in is the last hidden_out; the others may be shared by shards.
   const Role role = spec.role.kind == RoleKind::kHiddenIn
                         ? Role{RoleKind::kHiddenOut}
@@ -148,20 +165,36 @@ void DecoderRunner::AddFiller(const IoSpec& spec, std::span<std::byte> memory) {
   }
 }
 
-void DecoderRunner::FillInputs(std::span<const int32_t> ids) {
+// Row `first_row_ + i` gets token i. Padding stands at position 0.
+void DecoderRunner::PlaceRows(std::span<const StepToken> tokens) {
+  first_row_ = step_tokens() - static_cast<uint32_t>(tokens.size());
   const uint32_t past = config_.kv->tokens();
+  std::fill_n(ids_.begin(), first_row_, 0);
   std::fill_n(positions_.begin(), first_row_, 0U);
-  std::iota(positions_.begin() + first_row_, positions_.end(), past);
+  for (uint32_t i = 0; i < tokens.size(); ++i) {
+    const StepToken& token = tokens[i];
+    const uint32_t row = first_row_ + i;
+    const bool follows = token.parent != kNoParent;
+    HX_CHECK(!follows || token.parent < i);
+    ids_[row] = token.id;
+    parents_[row] = follows ? first_row_ + token.parent : kNoParent;
+    positions_[row] = follows ? positions_[parents_[row]] + 1 : past;
+  }
+}
+
+void DecoderRunner::FillInputs() {
   if (embedding_) {
-    embedding_->Fill(ids);
+    embedding_->Fill(std::span(ids_).subspan(first_row_));
   } else {
-    std::memset(tokens_.data(), 0, first_row_ * sizeof(int32_t));
-    std::memcpy(tokens_.data() + first_row_ * sizeof(int32_t), ids.data(),
-                ids.size_bytes());
+    std::memcpy(tokens_.data(), ids_.data(), ids_.size() * sizeof(int32_t));
   }
   for (RopeFiller& rope : ropes_) rope.Fill(positions_);
-  for (MaskWriter& mask : masks_)
-    mask.Write({.past_tokens = past, .first_row = first_row_});
+  for (MaskWriter& mask : masks_) {
+    mask.Write({.past_tokens = config_.kv->tokens(),
+                .first_row = first_row_,
+                .first_column = config_.kv->first_column(),
+                .parents = parents_});
+  }
 }
 
 void DecoderRunner::ChooseRope(uint32_t prompt_tokens) {
@@ -176,11 +209,20 @@ bool DecoderRunner::HasSameRope(uint32_t prompt_tokens,
 }
 
 Status DecoderRunner::Step(std::span<const int32_t> ids) {
-  HX_CHECK(!ids.empty() && ids.size() <= step_tokens());
-  HX_CHECK(config_.kv->tokens() <= past_columns_);
-  config_.kv->Arrange(past_columns_);
-  first_row_ = step_tokens() - static_cast<uint32_t>(ids.size());
-  FillInputs(ids);
+  HX_CHECK(ids.size() <= step_tokens());
+  for (uint32_t i = 0; i < ids.size(); ++i)
+    chain_[i] = {.id = ids[i], .parent = i == 0 ? kNoParent : i - 1};
+  return StepTree(std::span(chain_).first(ids.size()));
+}
+
+Status DecoderRunner::StepTree(std::span<const StepToken> tokens) {
+  KvManager& kv = *config_.kv;
+  HX_CHECK(!tokens.empty() && tokens.size() <= step_tokens());
+  HX_CHECK(kv.tokens() <= past_columns_);
+  kv.Arrange(past_columns_);
+  if (kv.update() == KvUpdate::kShiftPointer) HX_RETURN_IF_ERROR(BindCache());
+  PlaceRows(tokens);
+  FillInputs();
   for (auto& graph : graphs_)
     HX_RETURN_IF_ERROR(graph->Execute(StepRows{.begin = first_row_}));
   return config_.on_tap ? ShowTaps() : OkStatus();
@@ -208,6 +250,12 @@ Status DecoderRunner::ShowTaps() {
 
 void DecoderRunner::Commit() {
   config_.kv->Commit(columns_, std::span(row_numbers_).subspan(first_row_));
+}
+
+void DecoderRunner::Commit(uint32_t token) {
+  HX_CHECK(token < step_tokens() - first_row_);
+  config_.kv->Commit(columns_,
+                     std::span(row_numbers_).subspan(first_row_ + token, 1));
 }
 
 std::span<const float> DecoderRunner::Logits(uint32_t token) {

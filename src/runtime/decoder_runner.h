@@ -10,6 +10,9 @@
 //   row         0    1    2      3
 //   token       0    0    ids[0] ids[1]
 //   position    0    0    5      6         StepRows.begin = 2
+//
+// The tokens may also be a tree, of which several follow the same one: several
+// continuations of the text in one step, of which the caller commits a path.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +44,13 @@ struct TapView {
 };
 // An error ends the step and is returned as it is.
 using TapSink = std::function<Status(const TapView& tap)>;
+
+// A token of a step and the one that it follows: the number of an earlier token
+// of the step, or kNoParent for the last token of the cache.
+struct StepToken {
+  int32_t id = 0;
+  uint32_t parent = kNoParent;
+};
 
 // What a runner works on; engine and cache are borrowed and outlive it.
 struct RunnerConfig {
@@ -74,8 +84,15 @@ class DecoderRunner {
   // the cache but may rearrange it. Errors are the engine's.
   Status Step(std::span<const int32_t> ids);
 
-  // Appends the columns of the last Step's tokens to the cache.
+  // The same for a tree. Each token stands one position after the one that it
+  // follows; its logits are those that it would have at the end of the text
+  // that leads to it.
+  Status StepTree(std::span<const StepToken> tokens);
+
+  // Appends the columns of the last Step's tokens to the cache; or of one token
+  // of the last StepTree, which follows the last one of the cache.
   void Commit();
+  void Commit(uint32_t token);
 
   // Logits [V] of the last Step's token number `token` (0 = the first of
   // `ids`), which must have some: all tokens with LogitsRows::kAll, the last
@@ -96,7 +113,9 @@ class DecoderRunner {
   Result<std::span<std::byte>> OutputMemory(const artifact::IoSpec& spec);
   Result<std::span<std::byte>> NewIo(const artifact::IoSpec& spec);
   void AddFiller(const artifact::IoSpec& spec, std::span<std::byte> memory);
-  void FillInputs(std::span<const int32_t> ids);
+  void FillInputs();
+  void PlaceRows(std::span<const StepToken> tokens);
+  Status BindCache();
   Status ShowTaps();
 
   RunnerConfig config_;
@@ -112,8 +131,19 @@ class DecoderRunner {
   const Io* logits_ = nullptr;  // [rows,V]
   std::vector<const Io*> taps_;
   std::vector<float> tap_values_;  // the largest tap that is not f32
+  // An input that reads the cache.
+  struct CacheInput {
+    ExecutableGraph* graph;
+    size_t index;
+    RoleKind kind;
+    size_t layer;
+  };
+  std::vector<CacheInput> cache_inputs_;
   StepColumns columns_;
-  std::vector<uint32_t> positions_;    // [T]
+  std::vector<StepToken> chain_;  // [T], of Step
+  std::vector<int32_t> ids_;      // [T] by row, as are the next two
+  std::vector<uint32_t> positions_;
+  std::vector<uint32_t> parents_;      // rows
   std::vector<uint32_t> row_numbers_;  // 0..T-1
   std::vector<float> logits_row_;      // [V], unless the output is f32
   uint32_t first_row_ = 0;             // of the last Step

@@ -17,6 +17,18 @@
 //   cache   a0 a1 a2 .  .  .      step  w0 w1 w2 w3     a0 a1 a2 w1 w3 .
 //           b0 b1 b2 .  .  .            x0 x1 x2 x3  -> b0 b1 b2 x1 x3 .
 //
+// Shift pointer. A step reads the last `tokens` columns of a window that starts
+// `tokens` columns into the buffer: each token moves the window by one column,
+// and its own column is written at the window's end, where the next row's first
+// column was, which no window reads any more. No column moves here either; the
+// graphs are bound anew. The same step (| = where rows of the window begin):
+//
+//   .  .  . | .  .  .  a0 a1 a2| .  .  .  b0 b1 b2
+//   .  .  .  .  . | .  a0 a1 a2 w1 w3| .  b0 b1 b2 x1 x3
+//
+// So position p of row r lies r * P + p columns into the buffer with the smart
+// mask, (r + 1) * P + p with the shift pointer; the rest is the same code.
+//
 // Rearrangement. Graphs of different T share the buffers but differ in P, the
 // distance between rows. Arrange moves each row's used columns, in place. Rows
 // that move towards the end go last row first, else first row first, so that no
@@ -29,19 +41,22 @@
 //
 // What is left in unused columns is stale but was once a key or value (or
 // zero), so hidden columns are finite.
-//
-// Another update rule (shift pointer) is another class with these calls.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "backend/engine.h"
 #include "base/status.h"
 
 namespace hexllm {
+
+// How new columns get into the cache; see the head of this file.
+enum class KvUpdate : uint8_t { kSmartMask, kShiftPointer };
 
 // K or V of one layer.
 struct KvTensorShape {
@@ -67,11 +82,12 @@ struct StepColumns {
 // Move-only; not thread-safe. Nothing allocates after Create.
 class KvManager {
  public:
-  // Allocates 2 L buffers of `capacity` columns, zeroed, empty, arranged for
-  // P = capacity. kBadInput when a size overflows, kEnvironment from the
-  // allocator.
+  // Allocates 2 L buffers of `capacity` columns (shift pointer: and one row
+  // more), zeroed, empty, arranged for P = capacity. kBadInput when a size
+  // overflows, kEnvironment from the allocator.
   static Result<KvManager> Create(BufferAllocator& allocator,
-                                  KvGeometry geometry);
+                                  KvGeometry geometry,
+                                  KvUpdate update = KvUpdate::kSmartMask);
 
   // Tokens committed. Those beyond capacity() have no column: every graph's P
   // is smaller, so no step could read them.
@@ -80,11 +96,22 @@ class KvManager {
   // P of the current arrangement.
   uint32_t past_columns() const { return past_columns_; }
   size_t layers() const { return geometry_.k.size(); }
+  KvUpdate update() const { return update_; }
+  // The column of position 0 in the window of the current arrangement.
+  uint32_t first_column() const {
+    return update_ == KvUpdate::kSmartMask ? 0 : past_columns_ - window_start();
+  }
 
   // The memory that a graph with P = `past_columns` binds as k_in / v_in of
-  // `layer`. It stays at the same address.
+  // `layer`. With the smart mask it stays at the same address; with the shift
+  // pointer it moves with each token, to any multiple of the element's size.
   std::span<std::byte> K(size_t layer, uint32_t past_columns);
   std::span<std::byte> V(size_t layer, uint32_t past_columns);
+
+  // K (kKIn) or V (kVIn) of `layer` by position, as arranged now: `outer` rows
+  // of past_columns() columns, position p in column p, whatever the update
+  // rule. For what moves columns or keeps them elsewhere.
+  std::span<std::byte> Positions(RoleKind kind, size_t layer);
 
   // Rearranges for a graph with P = `past_columns`; tokens() <= P <= capacity()
   // (checked). Free when P is the current one, else moves every used column.
@@ -97,6 +124,10 @@ class KvManager {
   // Forgets the tokens from position `tokens` on. `tokens` <= tokens().
   void Rewind(uint32_t tokens);
 
+  // Forgets the tokens at positions [first, first + count); later ones move
+  // down by `count`. All of tokens() must have columns (checked).
+  void Remove(uint32_t first, uint32_t count);
+
   // Forgets everything and zeroes the buffers.
   void Reset();
 
@@ -105,14 +136,26 @@ class KvManager {
     KvTensorShape shape;
     Buffer buffer;
   };
-  explicit KvManager(KvGeometry geometry) : geometry_(std::move(geometry)) {}
-  static Result<Tensor> Allocate(BufferAllocator& allocator,
-                                 const KvTensorShape& shape, uint32_t capacity);
+  KvManager(KvGeometry geometry, KvUpdate update)
+      : geometry_(std::move(geometry)), update_(update) {}
+  Result<Tensor> Allocate(BufferAllocator& allocator,
+                          const KvTensorShape& shape) const;
+  // Columns between the start of a buffer and the window, and between it and
+  // position 0 of row 0.
+  uint32_t window_start() const {
+    return update_ == KvUpdate::kSmartMask ? 0
+                                           : std::min(tokens_, past_columns_);
+  }
+  uint32_t origin(uint32_t past_columns) const {
+    return update_ == KvUpdate::kSmartMask ? 0 : past_columns;
+  }
+  std::span<std::byte> Window(Tensor& tensor, uint32_t past_columns) const;
   void ArrangeTensor(Tensor& tensor, uint32_t past_columns);
   void CommitTensor(Tensor& tensor, std::span<const std::byte> step,
                     uint32_t step_tokens, std::span<const uint32_t> columns);
 
   KvGeometry geometry_;
+  KvUpdate update_;
   std::vector<Tensor> k_;  // [L]
   std::vector<Tensor> v_;  // [L]
   uint32_t tokens_ = 0;

@@ -6,6 +6,7 @@
 #include <new>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace hexllm {
@@ -54,13 +55,17 @@ class NaiveTensor {
   void Truncate(size_t tokens) {
     for (auto& row : rows_) row.resize(tokens);
   }
-  // Fails the test unless `memory`, with P columns, starts with our columns.
-  void Expect(std::span<const std::byte> memory, size_t past_columns) const {
+  // Fails the test unless `memory`, with P columns, has our columns from column
+  // `first` on.
+  void Expect(std::span<const std::byte> memory, size_t past_columns,
+              size_t first) const {
     ASSERT_EQ(memory.size(), shape_.outer * past_columns * shape_.column_bytes);
     for (size_t row = 0; row < rows_.size(); ++row) {
-      for (size_t c = 0; c < std::min(rows_[row].size(), past_columns); ++c) {
-        ASSERT_EQ(0, std::memcmp(memory.data() + (row * past_columns + c) *
-                                                     shape_.column_bytes,
+      const size_t stored = std::min(rows_[row].size(), past_columns);
+      ASSERT_LE(first + stored, past_columns);
+      for (size_t c = 0; c < stored; ++c) {
+        const size_t column = row * past_columns + first + c;
+        ASSERT_EQ(0, std::memcmp(memory.data() + column * shape_.column_bytes,
                                  rows_[row][c].data(), shape_.column_bytes))
             << "row " << row << " column " << c << " of " << past_columns;
       }
@@ -72,8 +77,9 @@ class NaiveTensor {
   std::vector<std::vector<std::vector<std::byte>>> rows_;
 };
 
-KvManager MakeManager(HeapAllocator& allocator, const KvGeometry& geometry) {
-  return std::move(KvManager::Create(allocator, geometry)).value();
+KvManager MakeManager(HeapAllocator& allocator, const KvGeometry& geometry,
+                      KvUpdate update = KvUpdate::kSmartMask) {
+  return std::move(KvManager::Create(allocator, geometry, update)).value();
 }
 
 TEST(KvManager, StartsEmptyAndZeroed) {
@@ -129,6 +135,30 @@ TEST(KvManager, CommitWritesTheAcceptedColumnsAlone) {
   EXPECT_EQ(kv.tokens(), 5U);
   EXPECT_EQ(AsText(kv.K(0, 6)), std::string_view("abcxz\0ABCXZ\0", 12));
   EXPECT_EQ(AsText(kv.V(0, 6)), std::string_view("aAbBcCxXzZ\0\0", 12));
+}
+
+// The same step, and the header's other drawing.
+TEST(KvManager, ShiftPointerMovesTheWindow) {
+  HeapAllocator allocator;
+  KvManager kv =
+      MakeManager(allocator, {.k = {{2, 1}}, .v = {{2, 1}}, .capacity = 6},
+                  KvUpdate::kShiftPointer);
+  const std::byte* start = kv.K(0, 6).data();
+  const std::string first = "abcABC";
+  StepColumns step;
+  step.k = step.v = {std::as_bytes(std::span(first))};
+  step.step_tokens = 3;
+  kv.Commit(step, std::vector<uint32_t>{0, 1, 2});
+  EXPECT_EQ(kv.K(0, 6).data(), start + 3);
+  EXPECT_EQ(kv.first_column(), 3U);
+  EXPECT_EQ(AsText(kv.K(0, 6)), std::string_view("\0\0\0abc\0\0\0ABC", 12));
+  const std::string second = "wxyzWXYZ";
+  step.k = step.v = {std::as_bytes(std::span(second))};
+  step.step_tokens = 4;
+  kv.Commit(step, std::vector<uint32_t>{1, 3});
+  EXPECT_EQ(kv.K(0, 6).data(), start + 5);
+  EXPECT_EQ(kv.first_column(), 1U);
+  EXPECT_EQ(AsText(kv.V(0, 6)), std::string_view("\0abcxz\0ABCXZ", 12));
 }
 
 TEST(KvManager, RearrangesInPlaceBothWays) {
@@ -190,10 +220,11 @@ TEST(KvManager, DropsColumnsBeyondTheCapacity) {
 }
 
 // Random steps, rearrangements and rewinds against lists of columns.
-class KvManagerProperty : public ::testing::TestWithParam<uint32_t> {};
+class KvManagerProperty
+    : public ::testing::TestWithParam<std::tuple<uint32_t, KvUpdate>> {};
 
 TEST_P(KvManagerProperty, MatchesANaiveModel) {
-  std::mt19937 random(GetParam());
+  std::mt19937 random(std::get<0>(GetParam()));
   const auto pick = [&random](uint32_t low, uint32_t high) {
     return low + static_cast<uint32_t>(random() % (high - low + 1));
   };
@@ -208,7 +239,7 @@ TEST_P(KvManagerProperty, MatchesANaiveModel) {
     naive_v.emplace_back(geometry.v[l]);
   }
   HeapAllocator allocator;
-  KvManager kv = MakeManager(allocator, geometry);
+  KvManager kv = MakeManager(allocator, geometry, std::get<1>(GetParam()));
   for (int round = 0; round < 60; ++round) {
     const uint32_t step_tokens = pick(1, context - kv.tokens());
     kv.Arrange(context - step_tokens);
@@ -239,13 +270,19 @@ TEST_P(KvManagerProperty, MatchesANaiveModel) {
       }
     }
     for (uint32_t l = 0; l < 2; ++l) {
-      naive_k[l].Expect(kv.K(l, kv.past_columns()), kv.past_columns());
-      naive_v[l].Expect(kv.V(l, kv.past_columns()), kv.past_columns());
+      naive_k[l].Expect(kv.K(l, kv.past_columns()), kv.past_columns(),
+                        kv.first_column());
+      naive_v[l].Expect(kv.V(l, kv.past_columns()), kv.past_columns(),
+                        kv.first_column());
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, KvManagerProperty, ::testing::Range(1U, 41U));
+INSTANTIATE_TEST_SUITE_P(
+    Seeds, KvManagerProperty,
+    ::testing::Combine(::testing::Range(1U, 31U),
+                       ::testing::Values(KvUpdate::kSmartMask,
+                                         KvUpdate::kShiftPointer)));
 
 }  // namespace
 }  // namespace hexllm

@@ -56,6 +56,23 @@ TEST(Mask, WindowCountsPositions) {
             (Rows{"...x.", "....x"}));
 }
 
+// The header's tree, and what a window of 2 leaves of it; the past
+// right-aligned.
+TEST(Mask, Trees) {
+  const std::vector<uint32_t> parents = {kNoParent, 0, 0, 1};
+  EXPECT_EQ(Draw({4, 8, 0}, {.past_tokens = 2, .parents = parents}),
+            (Rows{"xx..x...",  //
+                  "xx..xx..",  //
+                  "xx..x.x.",  //
+                  "xx..xx.x"}));
+  EXPECT_EQ(Draw({4, 8, 2},
+                 {.past_tokens = 2, .first_column = 2, .parents = parents}),
+            (Rows{"...xx...",  //
+                  "....xx..",  //
+                  "....x.x.",  //
+                  ".....x.x"}));
+}
+
 TEST(Mask, WholeContextInOneStep) {
   EXPECT_EQ(Draw({3, 3, 0}, {}), (Rows{"x..", "xx.", "xxx"}));
 }
@@ -81,25 +98,29 @@ TEST(Mask, EveryElementSize) {
 }
 
 // Going on from the last mask gives what a fresh writer gives, for every
-// window, and touches two elements at most.
+// window, and touches two elements at most; with the past's first column where
+// it was, or moving.
 TEST(Mask, AdvancingEqualsStartingAfresh) {
-  for (const uint32_t window : {0U, 1U, 2U, 3U, 8U, 9U, 10U, 4000000000U}) {
-    const MaskCase c{1, 9, window};
-    std::vector<std::byte> out(c.context);
-    MaskWriter writer(Spec(c, DType::kU8), window, out);
-    const std::vector<uint32_t> pasts = {0, 1, 2, 3, 4, 5, 6, 7, 8,
-                                         3, 3, 4, 5, 0, 1, 7, 8};
-    for (size_t i = 0; i < pasts.size(); ++i) {
-      const std::vector<std::byte> before = out;
-      writer.Write({.past_tokens = pasts[i]});
-      EXPECT_EQ(AsText(out), Draw(c, {.past_tokens = pasts[i]})[0])
-          << "window " << window << " past " << pasts[i];
-      if (i == 0 || pasts[i] != pasts[i - 1] + 1) continue;
-      int touched = 0;
-      for (size_t b = 0; b < out.size(); ++b) touched += out[b] != before[b];
-      EXPECT_LE(touched, 2);
+  for (const bool moves : {false, true})
+    for (const uint32_t window : {0U, 1U, 2U, 3U, 8U, 9U, 10U, 4000000000U}) {
+      const MaskCase c{1, 9, window};
+      std::vector<std::byte> out(c.context);
+      MaskWriter writer(Spec(c, DType::kU8), window, out);
+      const std::vector<uint32_t> pasts = {0, 1, 2, 3, 4, 5, 6, 7, 8,
+                                           3, 3, 4, 5, 0, 1, 7, 8};
+      for (size_t i = 0; i < pasts.size(); ++i) {
+        const std::vector<std::byte> before = out;
+        const MaskStep step{.past_tokens = pasts[i],
+                            .first_column = moves ? 8 - pasts[i] : 0};
+        writer.Write(step);
+        EXPECT_EQ(AsText(out), Draw(c, step)[0])
+            << "window " << window << " past " << pasts[i];
+        if (i == 0 || pasts[i] != pasts[i - 1] + 1) continue;
+        int touched = 0;
+        for (size_t b = 0; b < out.size(); ++b) touched += out[b] != before[b];
+        EXPECT_LE(touched, 2);
+      }
     }
-  }
 }
 
 }  // namespace
