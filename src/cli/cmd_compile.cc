@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "cli/certify.h"
 #include "cli/command.h"
 #include "cli/model_argument.h"
 #include "cli/output.h"
@@ -16,6 +17,7 @@ struct Flags {
   BackendOptions engine;
   bool simulator = false;
   bool estimate = false;
+  bool certify = false;
   bool quiet = false;
 };
 
@@ -46,9 +48,29 @@ Status Compile(const Flags& flags) {
       CheckOutput(options.quant_attrs_path, flags.model, inputs));
   HX_RETURN_IF_ERROR(
       CheckOutputsDiffer(flags.out, options.quant_attrs_path, "--quant-attrs"));
-  HX_RETURN_IF_ERROR(CompileToFile(flags.model, flags.out, options, progress));
+  HX_RETURN_IF_ERROR(
+      flags.certify ? CompileCertified(flags.model, flags.out, options,
+                                       flags.engine, progress)
+                    : CompileToFile(flags.model, flags.out, options, progress));
   progress.Finish();
   return OkStatus();
+}
+
+// What tells about the artifact, or more than it.
+void AddDebugFlags(CLI::App& app, Flags& flags) {
+  CompileOptions& options = flags.options;
+  app.add_option("--quant-attrs", options.quant_attrs_path,
+                 "Write the encodings of all values and weights here, as JSON")
+      ->type_name("FILE");
+  app.add_flag("--certify", flags.certify,
+               "Keep in the artifact its perplexity, its distance to the float "
+               "graph, and golden logits that run and eval check");
+  app.add_flag("--taps", options.taps,
+               "A debug compile: graphs also show their inner values, for eval "
+               "--bisect; large and slow");
+  app.add_option("--dump-ir", options.dump_ir_dir,
+                 "Write the graphs after each pass here, as text")
+      ->type_name("DIR");
 }
 
 }  // namespace
@@ -86,12 +108,7 @@ Body AddCompile(CLI::App& app) {
   AddGraphFlags(app, options);
   AddRecipeFlags(app, flags->quant);
   AddDataDirFlag(app, flags->quant.calibration.data_dir);
-  app.add_option("--quant-attrs", options.quant_attrs_path,
-                 "Write the encodings of all values and weights here, as JSON")
-      ->type_name("FILE");
-  app.add_option("--dump-ir", options.dump_ir_dir,
-                 "Write the graphs after each pass here, as text")
-      ->type_name("DIR");
+  AddDebugFlags(app, *flags);
   AddSourceFlags(app, options.source);
   AddEngineFlags(app, flags->engine);
   app.add_flag("-q,--quiet", flags->quiet, "No progress");

@@ -1,233 +1,253 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
-#include "base/mapped_file.h"
-#include "base/output_file.h"
+#include "base/quote.h"
 #include "cli/command.h"
+#include "cli/eval_compare.h"
+#include "cli/eval_flags.h"
+#include "cli/eval_outputs.h"
+#include "cli/eval_tasks.h"
+#include "cli/ids_argument.h"
 #include "cli/model_argument.h"
 #include "cli/output.h"
-#include "cli/stage_argument.h"
-#include "eval/perplexity.h"
-#include "runtime/artifact_text.h"
-#include "text/tokenizer.h"
+#include "compile/artifact_parts.h"
+#include "eval/report_text.h"
+#include "eval/result_json.h"
 
 namespace hexllm::cli {
 namespace {
 
-struct Flags {
-  std::string model;
-  std::string checkpoint;
-  std::string tasks;
-  std::vector<std::string> stages;
-  std::string data_dir;
-  uint32_t window = 512;
-  std::optional<uint32_t> stride;
-  std::optional<uint64_t> limit;
-  std::string json;
-  models::SourceOptions source;
-  TargetOptions target;
-  QuantFlags quant;
-  BackendOptions engine;
-  bool quiet = false;
+// `eval merge`.
+struct MergeFlags {
+  std::vector<std::string> parts;
+  EvalOutputs outputs;
 };
 
-Status CheckFlags(const Flags& flags) {
-  if (flags.tasks != "wikitext") {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("--tasks: expected wikitext, the only task of "
-                             "this version, found '{}'",
-                             flags.tasks)};
+Error Usage(std::string message) {
+  return Error{ErrorCode::kUsage, std::move(message)};
+}
+
+// Parser of "i/n".
+std::string ParseShard(const std::string& text, Shard& shard) {
+  const char* const end = text.data() + text.size();
+  const auto [slash, bad] = std::from_chars(text.data(), end, shard.number);
+  bool fits = bad == std::errc() && slash != end && *slash == '/';
+  if (fits) {
+    const auto [stop, error] = std::from_chars(slash + 1, end, shard.count);
+    fits = error == std::errc() && stop == end;
   }
-  for (const std::string& stage : flags.stages)
-    HX_RETURN_IF_ERROR(CheckStage(stage));
+  if (fits && 1 <= shard.number && shard.number <= shard.count) return {};
+  return fmt::format("expected i/n with 1 <= i <= n, found {}", Quoted(text));
+}
+
+Status CheckFlags(const EvalFlags& flags) {
+  if (flags.model.empty())
+    return Usage("eval: expected MODEL|FILE.hxl, found none");
+  if (flags.tasks.empty() && !flags.sqnr && !flags.bisect)
+    return Usage("eval: expected --tasks, --sqnr or --bisect, found none");
+  HX_RETURN_IF_ERROR(CheckTasks(flags));
+  HX_RETURN_IF_ERROR(CheckComparisons(flags));
+  for (size_t i = 0; i < flags.stages.size(); ++i) {
+    HX_RETURN_IF_ERROR(CheckStage(flags.stages[i]));
+    if (std::count(flags.stages.begin(), flags.stages.end(), flags.stages[i]) >
+        1) {
+      return Usage(
+          fmt::format("--stages: expected each stage once, found {} "
+                      "again",
+                      flags.stages[i]));
+    }
+  }
   const bool only_float =
       !flags.stages.empty() &&
       std::all_of(flags.stages.begin(), flags.stages.end(),
                   [](const std::string& stage) { return stage == "fp"; });
   if (only_float && !flags.quant.recipe.empty()) {
-    return Error{ErrorCode::kUsage,
-                 "--recipe: expected with a stage that has one, found --stages "
-                 "fp alone"};
+    return Usage(
+        "--recipe: expected with a stage that has one, found --stages fp "
+        "alone");
   }
+  if (flags.shard.count > 1 && flags.outputs.json.empty()) {
+    return Usage(
+        "--shard: expected --json, the part that `hexllm eval merge` "
+        "reads, found none");
+  }
+  if (flags.log_samples && flags.outputs.json.empty())
+    return Usage("--log-samples: expected with --json, found alone");
   return OkStatus();
 }
 
-Result<std::vector<int32_t>> TokensOfTask(const Flags& flags,
-                                          const artifact::Artifact& artifact) {
-  HX_ASSIGN_OR_RETURN(const Tokenizer tokenizer, TokenizerOf(artifact));
-  HX_ASSIGN_OR_RETURN(const MappedFile file,
-                      MappedFile::Open(WikitextPath(flags.data_dir)));
-  return tokenizer.Encode(AsText(file.bytes()), AddSpecial::kNo);
-}
-
-// One row of the result.
-struct StageResult {
-  std::string stage;
-  std::string recipe;
-  uint64_t weight_bytes = 0;
-  Perplexity perplexity;
-};
-
-// "wikitext qdq (16a8w, 134.7 MB): perplexity 25.7012 +- 0.43 (+0.23% of fp)".
-std::string ResultLine(const StageResult& result, const StageResult& first) {
-  const Perplexity& p = result.perplexity;
-  std::string line = fmt::format(
-      "wikitext {} ({}, weights {:.1f} MB): perplexity {:.4f} +- {:.4f}",
-      result.stage, result.recipe,
-      static_cast<double>(result.weight_bytes) / 1e6, p.perplexity,
-      p.perplexity * p.standard_error);
-  if (&result != &first) {
-    line += fmt::format(" ({:+.2f}% of {})",
-                        (p.perplexity / first.perplexity.perplexity - 1) * 100,
-                        first.stage);
-  }
-  return line + "\n";
-}
-
-std::string FootLine(const Flags& flags, const Perplexity& p) {
-  return fmt::format(
-      "per token: {} counted, {} windows of {}, stride {}, no BOS\n",
-      p.counted_tokens, p.windows, flags.window,
-      flags.stride.value_or(flags.window));
-}
-
-Json ResultJson(const Flags& flags, const std::vector<StageResult>& results) {
-  Json stages = Json::array();
-  for (const StageResult& result : results) {
-    const Perplexity& p = result.perplexity;
-    stages.push_back({{"stage", result.stage},
-                      {"recipe", result.recipe},
-                      {"weight_bytes", result.weight_bytes},
-                      {"perplexity", p.perplexity},
-                      {"mean_nll", p.mean_nll},
-                      {"standard_error", p.standard_error}});
-  }
-  const Perplexity& first = results.front().perplexity;
-  return {{"task", "wikitext"},
-          {"unit", "token"},
-          {"bos", false},
-          {"window", flags.window},
-          {"stride", flags.stride.value_or(flags.window)},
-          {"windows", first.windows},
-          {"counted_tokens", first.counted_tokens},
-          {"stages", std::move(stages)}};
-}
-
-Result<CompileOptions> CompileOptionsFor(const Flags& flags) {
-  CompileOptions compile;
-  compile.source = flags.source;
-  compile.max_context_len = flags.window;
-  compile.prefill_logits = LogitsRows::kAll;
-  compile.target = flags.target;
-  SetEngine(flags.engine, compile);
-  HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, compile));
-  compile.calibration.data_dir = flags.data_dir;
-  return compile;
-}
-
-Result<StageResult> MeasureStage(const Flags& flags, const std::string& stage,
-                                 StderrProgress& progress) {
-  HX_ASSIGN_OR_RETURN(CompileOptions compile, CompileOptionsFor(flags));
-  if (stage == "fp") {
-    compile.recipe.clear();
-    compile.calibration = {};
-  }
-  HX_ASSIGN_OR_RETURN(auto artifact, OpenStage({flags.model, flags.checkpoint,
-                                                std::move(compile)},
-                                               stage, progress));
-  HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
-                      TokensOfTask(flags, *artifact));
-  HX_ASSIGN_OR_RETURN(const auto engine,
-                      CreateEngineFor(*artifact, flags.engine));
-  HX_ASSIGN_OR_RETURN(const auto session,
-                      Session::Create({artifact, engine.get(), {}}));
-  PerplexityOptions options;
-  options.window = flags.window;
-  options.stride = flags.stride.value_or(flags.window);
-  options.limit = flags.limit;
-  HX_ASSIGN_OR_RETURN(const Perplexity measured,
-                      MeasurePerplexity(*session, ids, options, progress));
-  progress.Finish();
-  const artifact::Manifest& manifest = artifact->manifest();
-  return StageResult{.stage = manifest.stage,
-                     .recipe = manifest.recipe,
-                     .weight_bytes = manifest.weight_bytes,
-                     .perplexity = measured};
-}
-
-Status Eval(const Flags& flags) {
+Status Eval(const EvalFlags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
   std::vector<std::string> inputs = FilesOf(flags.quant, flags.source);
   inputs.push_back(flags.checkpoint);
-  inputs.push_back(WikitextPath(flags.data_dir));
-  HX_ASSIGN_OR_RETURN(auto json_file,
-                      OptionalOutput(flags.json, flags.model, inputs));
+  inputs.push_back(flags.resume);
+  inputs.push_back(IdsFile(flags.ids));
+  for (const std::string& task : flags.tasks)
+    inputs.push_back(TaskPath(task, flags.data_dir));
+  HX_RETURN_IF_ERROR(CheckOutput(flags.resume, flags.model, {}));
+  HX_ASSIGN_OR_RETURN(EvalFiles files,
+                      EvalFiles::Open(flags.outputs, flags.model, inputs));
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
-  // Without --stages: the one that model, artifact and recipe mean.
-  const std::vector<std::string> stages =
-      flags.stages.empty() ? std::vector<std::string>{""} : flags.stages;
-  std::vector<StageResult> results;
-  for (const std::string& stage : stages) {
-    HX_ASSIGN_OR_RETURN(StageResult result,
-                        MeasureStage(flags, stage, progress));
-    results.push_back(std::move(result));
-    HX_RETURN_IF_ERROR(PrintNow(ResultLine(results.back(), results.front())));
-  }
-  HX_RETURN_IF_ERROR(Print(FootLine(flags, results.front().perplexity)));
-  if (!json_file) return OkStatus();
-  HX_RETURN_IF_ERROR(
-      json_file->Write(AsBytes(DumpJson(ResultJson(flags, results)) + "\n")));
-  return json_file->Commit();
+  EvalResult result{.producer = ProducerName(),
+                    .model = {},
+                    .mode = flags.mode,
+                    .shard = flags.shard};
+  if (!flags.tasks.empty())
+    HX_RETURN_IF_ERROR(RunTasks(flags, result, progress));
+  HX_RETURN_IF_ERROR(RunComparisons(flags, result, progress));
+  progress.Finish();
+  const bool with_items = flags.log_samples || flags.shard.count > 1;
+  return files.Write(result, with_items ? WithItems::kYes : WithItems::kNo);
 }
 
-}  // namespace
+Status Merge(const MergeFlags& flags) {
+  HX_ASSIGN_OR_RETURN(EvalFiles files,
+                      EvalFiles::Open(flags.outputs, "", flags.parts));
+  std::vector<EvalResult> parts;
+  for (const std::string& path : flags.parts) {
+    HX_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+    auto part = ResultFromJson(json);
+    if (!part.ok()) return std::move(part).error().With(path);
+    parts.push_back(std::move(part).value());
+  }
+  HX_ASSIGN_OR_RETURN(const EvalResult merged, MergeShards(std::move(parts)));
+  for (const TaskResult& task : merged.tasks) {
+    for (size_t stage = 0; stage < task.stages.size(); ++stage)
+      HX_RETURN_IF_ERROR(Print(StageLine(task, stage)));
+    HX_RETURN_IF_ERROR(Print(FootLine(task, merged.shard)));
+  }
+  return files.Write(merged, WithItems::kNo);
+}
 
-Body AddEval(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
-  app.add_option("model", flags->model,
-                 "An artifact, or a model as for compile")
+void AddReportFlags(CLI::App& app, EvalOutputs& outputs) {
+  app.add_option("--csv", outputs.csv, "Write the figures here, a row each")
+      ->type_name("FILE");
+  app.add_option("--report", outputs.report,
+                 "Write a page with tables and plots here: one HTML file")
+      ->type_name("FILE");
+}
+
+void AddMerge(CLI::App& app, MergeFlags& flags) {
+  app.add_option("parts", flags.parts,
+                 "What --json of each --shard wrote, in any order")
       ->required()
-      ->type_name("MODEL|FILE.hxl");
-  app.add_option("--tasks", flags->tasks,
-                 "What to measure: wikitext = token-level perplexity of "
-                 "WikiText-2's test text")
+      ->type_name("PARTS");
+  app.add_option("-o,--output", flags.outputs.json,
+                 "Write the result of all of them here, as --json would")
       ->required()
-      ->type_name("wikitext");
-  app.add_option("--data-dir", flags->data_dir,
-                 "The folder that holds wikitext-2/test.txt")
-      ->required()
+      ->type_name("FILE");
+  AddReportFlags(app, flags.outputs);
+}
+
+void AddTaskFlags(CLI::App& app, EvalFlags& flags) {
+  app.add_option("--tasks", flags.tasks,
+                 "What to measure: wikitext = perplexity of WikiText-2's "
+                 "documents as lm-evaluation-harness has it, wikitext-fixed = "
+                 "of its whole text in windows, hellaswag, or a file of JSON "
+                 "lines (docs/evaluation.md)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("TASK|FILE.jsonl,...");
+  app.add_option("--data-dir", flags.data_dir,
+                 "The folder that holds wikitext-2/test.txt and "
+                 "hellaswag/validation-2000.jsonl")
       ->type_name("DIR");
-  app.add_option("--stages", flags->stages,
+  app.add_option("--window", flags.window,
+                 "Most tokens that are run together, from an empty context; "
+                 "default: 512, or the context where that is shorter")
+      ->check(WholeNumber(2, UINT32_MAX))
+      ->type_name("N");
+  app.add_option("--stride", flags.stride,
+                 "wikitext-fixed: tokens from one window's start to the next; "
+                 "default: the window")
+      ->check(WholeNumber(1, UINT32_MAX))
+      ->type_name("N");
+  app.add_option("--limit", flags.limit,
+                 "Documents, questions or windows of each task; default: all")
+      ->check(WholeNumber(0, UINT64_MAX))
+      ->type_name("N");
+  app.add_option("--num-fewshot", flags.num_fewshot,
+                 "Other questions with their answers before each question")
+      ->check(WholeNumber(0, 1000))
+      ->type_name("N");
+}
+
+void AddCompareFlags(CLI::App& app, EvalFlags& flags) {
+  app.add_flag("--sqnr", flags.sqnr,
+               "Logits of each stage against fp's on a prompt: SQNR, KL "
+               "divergence, flips of the likeliest token, SQNR of each layer");
+  app.add_flag("--bisect", flags.bisect,
+               "Name the first value at which qdq leaves fp, or device qdq");
+  app.add_option("--tolerance", flags.tolerance_db,
+                 "--bisect: the least SQNR in dB that is no departure")
+      ->check(CLI::Range(-200.0, 200.0))
+      ->type_name("DB");
+  app.add_option("-p,--prompt", flags.prompt,
+                 "--sqnr, --bisect: the text; default: a built-in one")
+      ->type_name("TEXT");
+  app.add_option("--tokens", flags.ids,
+                 "--sqnr, --bisect: token ids in place of a text")
+      ->type_name("IDS");
+}
+
+void AddRunFlags(CLI::App& app, EvalFlags& flags) {
+  app.add_option("--stages", flags.stages,
                  "Which numbers: fp = the float graph, qdq = the quantized one "
                  "on the CPU, device = the HTP's, on its x86 simulator; "
                  "default: fp, or what the recipe or artifact is")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("fp,qdq,device");
-  app.add_option("--model", flags->checkpoint,
+  app.add_option("--mode", flags.mode,
+                 "Which graphs run: kv = one token a step, hybrid = blocks of "
+                 "the prefill graph; default: the artifact's largest")
+      ->check(CLI::IsMember({"kv", "hybrid"}))
+      ->type_name("kv|hybrid");
+  app.add_option("--model", flags.checkpoint,
                  "The checkpoint of an artifact, for its float graph")
       ->type_name("MODEL");
-  app.add_option("--window", flags->window,
-                 "Tokens of a window, each run from an empty context")
-      ->check(WholeNumber(2, UINT32_MAX))
-      ->type_name("N");
-  app.add_option(
-         "--stride", flags->stride,
-         "Tokens from one window's start to the next; default: the window")
-      ->type_name("N");
-  app.add_option("--limit", flags->limit, "Windows; default: all")
-      ->check(WholeNumber(0, UINT64_MAX))
-      ->type_name("N");
-  app.add_option("--json", flags->json, "Write the result here")
+  app.add_option("--shard", "Only the items of part i of n, for `eval merge`")
+      ->each([&flags](const std::string& text) {
+        const std::string error = ParseShard(text, flags.shard);
+        if (!error.empty()) throw CLI::ValidationError("--shard", error);
+      })
+      ->type_name("i/n");
+  app.add_option("--resume", flags.resume,
+                 "Keep what is done in this file, and go on from it")
       ->type_name("FILE");
-  app.add_flag("-q,--quiet", flags->quiet, "No progress");
+  app.add_option("--json", flags.outputs.json, "Write the result here")
+      ->type_name("FILE");
+  app.add_flag("--log-samples", flags.log_samples,
+               "--json with the scores of each item");
+  AddReportFlags(app, flags.outputs);
+  app.add_flag("--no-self-test", flags.no_self_test,
+               "Do not check the golden logits of a certified artifact first");
+  app.add_flag("-q,--quiet", flags.quiet, "No progress");
+}
+
+}  // namespace
+
+Body AddEval(CLI::App& app) {
+  auto flags = std::make_shared<EvalFlags>();
+  auto merge = std::make_shared<MergeFlags>();
+  app.add_option("model", flags->model,
+                 "An artifact, or a model as for compile")
+      ->type_name("MODEL|FILE.hxl");
+  AddTaskFlags(app, *flags);
+  AddCompareFlags(app, *flags);
+  AddRunFlags(app, *flags);
   AddSourceFlags(app, flags->source);
   AddRecipeFlags(app, flags->quant);
   AddSocFlag(app, flags->target);
   AddEngineFlags(app, flags->engine);
-  return [flags, &app]() -> Status {
+  CLI::App* const merge_app =
+      app.add_subcommand("merge", "Put the parts of a sharded run together");
+  AddMerge(*merge_app, *merge);
+  return [flags, merge, merge_app, &app]() -> Status {
+    if (merge_app->parsed()) return Merge(*merge);
     HX_RETURN_IF_ERROR(RefuseModelFlags(app, flags->model));
     return Eval(*flags);
   };

@@ -9,6 +9,7 @@
 #include "cli/model_argument.h"
 #include "cli/output.h"
 #include "cli/stage_argument.h"
+#include "eval/certificate.h"
 #include "runtime/conversation.h"
 #include "runtime/session.h"
 
@@ -32,6 +33,7 @@ struct Flags {
   std::string ids;
   bool print_ids = false;
   bool ignore_eos = false;
+  bool no_self_test = false;
   SamplingFlags sampling;
   std::optional<uint32_t> max_seq_len;
   std::optional<uint32_t> max_new_tokens;
@@ -130,6 +132,7 @@ Status Run(const Flags& flags) {
                       CreateEngineFor(*artifact, flags.engine));
   HX_ASSIGN_OR_RETURN(const auto session,
                       Session::Create({artifact, engine.get(), {}}));
+  if (!flags.no_self_test) HX_RETURN_IF_ERROR(SelfTest(*session));
   const GenerateOptions options = OptionsFor(flags, *session);
   HX_RETURN_IF_ERROR(ValidateSamplerOptions(options.sampler));
   HX_RETURN_IF_ERROR(flags.ids.empty() ? RunText(flags, *session, options)
@@ -191,6 +194,8 @@ Body AddRun(CLI::App& app) {
       ->type_name("N");
   app.add_option("--max-new-tokens", flags->max_new_tokens, "Longest answer")
       ->type_name("N");
+  app.add_flag("--no-self-test", flags->no_self_test,
+               "Do not check the golden logits of a certified artifact first");
   app.add_option("--stats-json", flags->stats_json,
                  "Write times and rates here")
       ->type_name("FILE");

@@ -20,7 +20,7 @@ constexpr Command kCommands[] = {
     {"run", "Answer a prompt with an artifact or a model", AddRun},
     {"logits", "Write the logits of every position of given token ids",
      AddLogits},
-    {"eval", "Measure perplexity", AddEval},
+    {"eval", "Measure perplexity, accuracy and what quantization costs", AddEval},
     {"bench", "Estimate how long a model takes on a phone", AddBench},
     {"tokenize", "Text to token ids", AddTokenize},
     {"detokenize", "Token ids to text", AddDetokenize},

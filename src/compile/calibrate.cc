@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "artifact/writer.h"
 #include "backend/cpu/lower.h"
@@ -14,6 +13,7 @@
 #include "base/quote.h"
 #include "compile/artifact_parts.h"
 #include "compile/key_statistics.h"
+#include "compile/taps.h"
 #include "compile/targets.h"
 #include "models/decoder.h"
 #include "models/rope_table.h"
@@ -34,21 +34,6 @@ size_t LongestOf(const TokenSequences& sequences) {
   size_t longest = 0;
   for (const auto& ids : sequences) longest = std::max(longest, ids.size());
   return longest;
-}
-
-// Shows the values of `graph` that AssignEncodings will ask for.
-void AddTaps(ir::Graph& graph) {
-  const std::vector<std::string> names = quant::ObservedValues(graph);
-  const std::set<std::string_view> wanted(names.begin(), names.end());
-  std::set<std::string_view> added;
-  std::vector<ir::GraphIo> taps;
-  for (const ir::Node& node : graph.nodes) {
-    const std::string& name = graph[node.output].name;
-    if (wanted.count(name) == 0 || !added.insert(name).second) continue;
-    taps.push_back(
-        {node.output, {.kind = RoleKind::kTap, .index = 0, .name = name}});
-  }
-  for (ir::GraphIo& tap : taps) graph.AddOutput(tap.role, tap.value);
 }
 
 Result<std::shared_ptr<const artifact::Artifact>> TappedArtifact(

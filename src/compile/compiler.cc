@@ -15,6 +15,7 @@
 #include "compile/graph_plan.h"
 #include "compile/probe_target.h"
 #include "compile/quantize.h"
+#include "compile/taps.h"
 #include "compile/targets.h"
 #include "compile/text_assets.h"
 #include "ir/text.h"
@@ -169,8 +170,13 @@ Result<ir::Module> BuildGraphs(const Job& job) {
     HX_RETURN_IF_ERROR(Quantize(module, recipe, quantize));
   } else {
     HX_RETURN_IF_ERROR(Quantize(module, recipe, quantize));
-    HX_RETURN_IF_ERROR(
-        RunPipeline(module, job.options.target.name, DumpOptions(job)));
+    const std::string_view pipeline = job.options.taps
+                                          ? kStaticPipeline
+                                          : job.options.target.name;
+    HX_RETURN_IF_ERROR(RunPipeline(module, pipeline, DumpOptions(job)));
+  }
+  if (job.options.taps) {
+    for (ir::Graph& graph : module.graphs) AddTaps(graph);
   }
   return module;
 }

@@ -1,0 +1,227 @@
+#include "cli/eval_compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/eval_stages.h"
+#include "cli/ids_argument.h"
+#include "cli/model_argument.h"
+#include "cli/output.h"
+#include "eval/certificate.h"
+#include "eval/report_text.h"
+#include "eval/taps.h"
+#include "runtime/artifact_text.h"
+
+namespace hexllm::cli {
+namespace {
+
+// Tokens of a step in what is compiled to be compared: taps take memory.
+constexpr uint32_t kBlock = 32;
+
+// One stage and what its inner values were.
+struct Compared {
+  std::unique_ptr<TapRecorder> recorder = std::make_unique<TapRecorder>();
+  OpenedStage stage;
+};
+
+class Comparison {
+ public:
+  Comparison(const EvalFlags& flags, EvalResult& result, ProgressSink& progress)
+      : flags_(flags), result_(result), progress_(progress) {}
+
+  Status Run(const std::string& stage);
+
+ private:
+  Status ChooseSizes();
+  Result<std::vector<int32_t>> ReadIds(const artifact::Artifact& artifact);
+  Result<Compared> Open(const std::string& stage);
+  Result<StageComparison> CompareLogits(const Compared& reference,
+                                        const Compared& x);
+  Status CompareInside(const Compared& reference, const Compared& x,
+                       StageComparison& comparison);
+  Status Bisect(const Compared& reference, const Compared& x);
+
+  const EvalFlags& flags_;
+  EvalResult& result_;
+  ProgressSink& progress_;
+  std::vector<int32_t> ids_;
+  uint32_t context_ = 0, block_ = 0;
+};
+
+// Of the artifact, or of what is compiled for the prompt.
+Status Comparison::ChooseSizes() {
+  if (IsArtifact(flags_.model)) {
+    HX_ASSIGN_OR_RETURN(const auto artifact,
+                        artifact::Artifact::Open(flags_.model));
+    context_ = artifact->manifest().context_tokens;
+    block_ = LargestStep(artifact->manifest());
+    HX_ASSIGN_OR_RETURN(ids_, ReadIds(*artifact));
+    return OkStatus();
+  }
+  // The float graph is cheap, and has the tokenizer.
+  HX_ASSIGN_OR_RETURN(context_, WindowOf(flags_));
+  HX_ASSIGN_OR_RETURN(
+      const OpenedStage opened,
+      OpenEvalStage(flags_, {.stage = "fp", .context = context_}, progress_));
+  HX_ASSIGN_OR_RETURN(ids_, ReadIds(*opened.artifact));
+  const auto tokens = static_cast<uint32_t>(ids_.size());
+  context_ = std::max(tokens, 2U);
+  block_ = std::min(kBlock, context_);
+  return OkStatus();
+}
+
+Result<std::vector<int32_t>> Comparison::ReadIds(
+    const artifact::Artifact& artifact) {
+  if (!flags_.ids.empty()) return ParseIds(flags_.ids);
+  HX_ASSIGN_OR_RETURN(const Tokenizer tokenizer, TokenizerOf(artifact));
+  HX_ASSIGN_OR_RETURN(
+      std::vector<int32_t> ids,
+      tokenizer.Encode(flags_.prompt.empty() ? CertificateText()
+                                             : std::string_view(flags_.prompt),
+                       AddSpecial::kYes));
+  // The built-in text is cut to what fits, a given one is not.
+  if (flags_.prompt.empty() && ids.size() > context_) ids.resize(context_);
+  return ids;
+}
+
+Result<Compared> Comparison::Open(const std::string& stage) {
+  Compared compared;
+  HX_ASSIGN_OR_RETURN(compared.stage,
+                      OpenEvalStage(flags_,
+                                    {.stage = stage,
+                                     .context = context_,
+                                     .block = block_,
+                                     .taps = compared.recorder.get()},
+                                    progress_));
+  return compared;
+}
+
+Result<StageComparison> Comparison::CompareLogits(const Compared& reference,
+                                                  const Compared& x) {
+  std::vector<std::vector<float>> rows;
+  HX_RETURN_IF_ERROR(reference.stage.session->Logits(
+      ids_, [&](uint32_t, std::span<const float> row) {
+        rows.emplace_back(row.begin(), row.end());
+        return OkStatus();
+      }));
+  LogitsComparer comparer;
+  HX_RETURN_IF_ERROR(x.stage.session->Logits(
+      ids_, [&](uint32_t position, std::span<const float> row) {
+        comparer.Add(rows[position], row);
+        return OkStatus();
+      }));
+  StageComparison comparison = std::move(comparer).Finish();
+  comparison.stage = x.stage.artifact->manifest().stage;
+  comparison.reference = reference.stage.artifact->manifest().stage;
+  return comparison;
+}
+
+// True when the graphs have outputs of a debug compile.
+bool HasTaps(const artifact::Manifest& manifest) {
+  return std::any_of(
+      manifest.graphs.begin(), manifest.graphs.end(), [](const auto& graph) {
+        return std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                           [](const artifact::IoSpec& output) {
+                             return output.role.kind == RoleKind::kTap;
+                           });
+      });
+}
+
+Status Comparison::CompareInside(const Compared& reference, const Compared& x,
+                                 StageComparison& comparison) {
+  if (!HasTaps(x.stage.artifact->manifest())) {
+    progress_.Note(
+        fmt::format("{} was not compiled with --taps: the SQNR of "
+                    "layers is left out",
+                    x.stage.artifact->path()));
+    return OkStatus();
+  }
+  HX_ASSIGN_OR_RETURN(
+      const std::vector<TapComparison> values,
+      CompareTaps({*reference.stage.session, *reference.recorder},
+                  {*x.stage.session, *x.recorder}, ids_, block_));
+  comparison.layers = LayerOutputs(values);
+  return OkStatus();
+}
+
+Status Comparison::Bisect(const Compared& reference, const Compared& x) {
+  Bisection bisection{.stage = x.stage.artifact->manifest().stage,
+                      .reference = reference.stage.artifact->manifest().stage,
+                      .tolerance_db = flags_.tolerance_db,
+                      .values = {}};
+  HX_ASSIGN_OR_RETURN(
+      bisection.values,
+      CompareTaps({*reference.stage.session, *reference.recorder},
+                  {*x.stage.session, *x.recorder}, ids_, block_));
+  bisection.first = FindDeparture(bisection.values, flags_.tolerance_db);
+  HX_RETURN_IF_ERROR(PrintNow(BisectionLine(bisection)));
+  result_.bisections.push_back(std::move(bisection));
+  return OkStatus();
+}
+
+Status Comparison::Run(const std::string& stage) {
+  if (ids_.empty()) HX_RETURN_IF_ERROR(ChooseSizes());
+  HX_ASSIGN_OR_RETURN(const Compared x, Open(stage));
+  const artifact::Manifest& manifest = x.stage.artifact->manifest();
+  result_.model = manifest.model_name;
+  AddRecipe(*x.stage.artifact, result_);
+  if (manifest.stage == "fp") {
+    return Error{ErrorCode::kUsage,
+                 "--sqnr, --bisect: expected a stage qdq or device, or a "
+                 "recipe, found fp alone"};
+  }
+  const bool from_qdq = flags_.bisect && manifest.stage == "device";
+  if (flags_.sqnr || !from_qdq) {
+    HX_ASSIGN_OR_RETURN(const Compared fp, Open("fp"));
+    if (flags_.sqnr) {
+      HX_ASSIGN_OR_RETURN(StageComparison comparison, CompareLogits(fp, x));
+      HX_RETURN_IF_ERROR(CompareInside(fp, x, comparison));
+      HX_RETURN_IF_ERROR(PrintNow(ComparisonLine(comparison)));
+      result_.comparisons.push_back(std::move(comparison));
+    }
+    if (flags_.bisect && !from_qdq) return Bisect(fp, x);
+  }
+  if (!from_qdq) return OkStatus();
+  HX_ASSIGN_OR_RETURN(const Compared qdq, Open("qdq"));
+  return Bisect(qdq, x);
+}
+
+}  // namespace
+
+Status CheckComparisons(const EvalFlags& flags) {
+  const auto usage = [](const char* message) {
+    return Error{ErrorCode::kUsage, message};
+  };
+  const bool has_text = !flags.prompt.empty() || !flags.ids.empty();
+  if (!flags.sqnr && !flags.bisect) {
+    return has_text ? usage(
+                          "--prompt, --tokens: expected with --sqnr or "
+                          "--bisect, found neither")
+                    : OkStatus();
+  }
+  if (!flags.prompt.empty() && !flags.ids.empty())
+    return usage("eval: expected either --prompt or --tokens");
+  const bool only_float = flags.stages.size() == 1 && flags.stages[0] == "fp";
+  const bool no_stage = flags.stages.empty() && flags.quant.recipe.empty() &&
+                        !IsArtifact(flags.model);
+  if (only_float || no_stage)
+    return usage(
+        "--sqnr, --bisect: expected a stage qdq or device, or a "
+        "recipe, found fp alone");
+  return OkStatus();
+}
+
+Status RunComparisons(const EvalFlags& flags, EvalResult& result,
+                      ProgressSink& progress) {
+  if (!flags.sqnr && !flags.bisect) return OkStatus();
+  Comparison comparison(flags, result, progress);
+  const std::vector<std::string> stages =
+      flags.stages.empty() ? std::vector<std::string>{""} : flags.stages;
+  for (const std::string& stage : stages) {
+    if (stage != "fp") HX_RETURN_IF_ERROR(comparison.Run(stage));
+  }
+  return OkStatus();
+}
+
+}  // namespace hexllm::cli

@@ -1,0 +1,135 @@
+#include "cli/eval_stages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/model_argument.h"
+#include "eval/certificate.h"
+#include "models/model_source.h"
+
+namespace hexllm::cli {
+namespace {
+
+Result<CompileOptions> OptionsFor(const EvalFlags& flags,
+                                  const StageWish& wish) {
+  CompileOptions compile;
+  compile.source = flags.source;
+  compile.max_context_len = wish.context;
+  compile.prefill_logits = LogitsRows::kAll;
+  compile.target = flags.target;
+  compile.taps = wish.taps != nullptr;
+  if (flags.mode == "kv" || wish.block == 1U) {
+    compile.mode = ModelMode::kKv;
+  } else if (wish.block) {
+    compile.prefill_ar_len = *wish.block;
+  }
+  SetEngine(flags.engine, compile);
+  HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, compile));
+  compile.calibration.data_dir = flags.data_dir;
+  if (wish.stage == "fp") {
+    compile.recipe.clear();
+    compile.calibration = {};
+  }
+  return compile;
+}
+
+bool HasBlocks(const artifact::Manifest& manifest) {
+  return std::any_of(manifest.graphs.begin(), manifest.graphs.end(),
+                     [](const artifact::GraphEntry& graph) {
+                       return graph.kind == GraphKind::kPrefill;
+                     });
+}
+
+std::optional<int32_t> FindSpecial(const artifact::Manifest& manifest,
+                                   const Tokenizer& tokenizer,
+                                   std::string_view name) {
+  for (const artifact::NamedText& token : manifest.special_tokens) {
+    if (token.name == name) return tokenizer.FindToken(token.text);
+  }
+  return std::nullopt;
+}
+
+// BOS, else an end token, as lm-evaluation-harness chooses.
+std::optional<int32_t> PrefixOf(const artifact::Manifest& manifest,
+                                const Tokenizer& tokenizer) {
+  const auto bos = FindSpecial(manifest, tokenizer, "bos_token");
+  if (bos) return bos;
+  if (manifest.generation.bos_id) return manifest.generation.bos_id;
+  const auto eos = FindSpecial(manifest, tokenizer, "eos_token");
+  if (eos || manifest.generation.end_ids.empty()) return eos;
+  return manifest.generation.end_ids.front();
+}
+
+}  // namespace
+
+Result<uint32_t> WindowOf(const EvalFlags& flags) {
+  if (flags.window) return *flags.window;
+  uint64_t context = 0;
+  if (IsArtifact(flags.model)) {
+    HX_ASSIGN_OR_RETURN(const auto artifact,
+                        artifact::Artifact::Open(flags.model));
+    context = artifact->manifest().context_tokens;
+  } else {
+    HX_ASSIGN_OR_RETURN(const models::ModelSource source,
+                        models::OpenModel(flags.model, flags.source));
+    context = static_cast<uint64_t>(source.config.max_positions);
+  }
+  return static_cast<uint32_t>(std::min<uint64_t>(kDefaultWindow, context));
+}
+
+Result<OpenedStage> OpenEvalStage(const EvalFlags& flags, const StageWish& wish,
+                                  ProgressSink& progress) {
+  HX_ASSIGN_OR_RETURN(CompileOptions compile, OptionsFor(flags, wish));
+  OpenedStage opened;
+  HX_ASSIGN_OR_RETURN(opened.artifact, OpenStage({flags.model, flags.checkpoint,
+                                                  std::move(compile)},
+                                                 wish.stage, progress));
+  SessionOptions options;
+  if (wish.taps != nullptr) options.on_tap = wish.taps->Sink();
+  if (flags.mode == "kv") options.prompt_step_tokens = 1;
+  if (flags.mode == "hybrid" && !HasBlocks(opened.artifact->manifest())) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--mode hybrid: {} has no prefill graph; compile "
+                             "it with --model-mode hybrid",
+                             opened.artifact->path())};
+  }
+  HX_ASSIGN_OR_RETURN(opened.engine,
+                      CreateEngineFor(*opened.artifact, flags.engine));
+  HX_ASSIGN_OR_RETURN(
+      opened.session,
+      Session::Create({opened.artifact, opened.engine.get(), options}));
+  if (!flags.no_self_test) HX_RETURN_IF_ERROR(SelfTest(*opened.session));
+  return opened;
+}
+
+void AddRecipe(const artifact::Artifact& artifact, EvalResult& result) {
+  const auto segment = artifact.FindSegment("recipe");
+  const std::string& stage = artifact.manifest().stage;
+  const bool known = std::any_of(
+      result.recipes.begin(), result.recipes.end(),
+      [&](const StageRecipe& recipe) { return recipe.stage == stage; });
+  if (segment && !known)
+    result.recipes.push_back(
+        {stage, std::string(AsText(artifact.Segment(*segment)))});
+}
+
+uint32_t LargestStep(const artifact::Manifest& manifest) {
+  uint32_t most = 1;
+  for (const artifact::GraphEntry& graph : manifest.graphs)
+    most = std::max(most, graph.step_tokens);
+  return most;
+}
+
+Result<TaskTokens> TaskTokensOf(const artifact::Manifest& manifest,
+                                const Tokenizer& tokenizer) {
+  TaskTokens tokens{.tokenizer = tokenizer,
+                    .prefix = PrefixOf(manifest, tokenizer)};
+  HX_ASSIGN_OR_RETURN(const std::vector<int32_t> of_nothing,
+                      tokenizer.Encode("", AddSpecial::kYes));
+  tokens.adds_prefix = tokens.prefix && !of_nothing.empty() &&
+                       of_nothing.front() == *tokens.prefix;
+  return tokens;
+}
+
+}  // namespace hexllm::cli

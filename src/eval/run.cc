@@ -1,0 +1,103 @@
+#include "eval/run.h"
+
+#include <fmt/format.h>
+
+#include "eval/result_json.h"
+
+namespace hexllm {
+namespace {
+
+int64_t TokensOf(const TaskItem& item) {
+  size_t tokens = 0;
+  for (const Request& request : item.requests) tokens += request.ids.size() - 1;
+  return static_cast<int64_t>(tokens);
+}
+
+// True when `stored` can be what running `item` gave.
+bool Fits(const ItemResult& stored, const TaskItem& item) {
+  if (stored.scores.size() != item.requests.size()) return false;
+  for (size_t i = 0; i < stored.scores.size(); ++i) {
+    const Request& request = item.requests[i];
+    if (stored.scores[i].tokens != request.ids.size() - request.first_counted)
+      return false;
+  }
+  return true;
+}
+
+Result<ItemResult> FromJournal(const Json& json, const Task& task,
+                               const TaskItem& item) {
+  HX_ASSIGN_OR_RETURN(ItemResult stored, ItemFromJson(json, task.kind));
+  if (!Fits(stored, item)) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{} item {}: expected the scores of its {} "
+                             "requests, found others; the task's file has "
+                             "changed, choose another --resume file",
+                             task.name, item.index, item.requests.size())};
+  }
+  stored.facts = item.facts;
+  return stored;
+}
+
+Result<ItemResult> RunItem(Session& session, const TaskItem& item) {
+  ItemResult result{.index = item.index, .facts = item.facts};
+  for (const Request& request : item.requests) {
+    HX_ASSIGN_OR_RETURN(const Score score, ScoreRequest(session, request));
+    result.scores.push_back(score);
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<std::vector<ItemResult>> RunTask(Session& session, const Task& task,
+                                        const RunOptions& options,
+                                        ProgressSink& progress) {
+  if (session.context_tokens() < task.window) {
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("--window: expected at most {}, the context of the "
+                    "artifact, found {}",
+                    session.context_tokens(), task.window)};
+  }
+  std::vector<const TaskItem*> items;
+  int64_t total = 0;
+  for (const TaskItem& item : task.items) {
+    if (!options.shard.Has(item.index)) continue;
+    items.push_back(&item);
+    total += TokensOf(item);
+  }
+  if (items.empty()) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--shard {}/{}: expected items, found none among "
+                             "the {} of {}",
+                             options.shard.number, options.shard.count,
+                             task.items.size(), task.name)};
+  }
+  progress.Begin(fmt::format("{} {}", task.name, options.stage), "tokens",
+                 total);
+  std::vector<ItemResult> results;
+  int64_t done = 0;
+  for (const TaskItem* item : items) {
+    const Json* stored =
+        options.journal == nullptr
+            ? nullptr
+            : options.journal->Find(task.name, options.stage, item->index);
+    if (stored != nullptr) {
+      auto read = FromJournal(*stored, task, *item);
+      if (!read.ok())
+        return std::move(read).error().With(options.journal->path());
+      results.push_back(std::move(read).value());
+    } else {
+      HX_ASSIGN_OR_RETURN(ItemResult result, RunItem(session, *item));
+      if (options.journal != nullptr)
+        HX_RETURN_IF_ERROR(
+            options.journal->Add(task.name, options.stage, result));
+      results.push_back(std::move(result));
+    }
+    done += TokensOf(*item);
+    progress.Update(done);
+  }
+  return results;
+}
+
+}  // namespace hexllm

@@ -1,0 +1,30 @@
+// Runs the items of a task on a session. Used by cli/.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/status.h"
+#include "eval/journal.h"
+#include "eval/results.h"
+#include "eval/task.h"
+#include "runtime/session.h"
+
+namespace hexllm {
+
+struct RunOptions {
+  Shard shard = {};
+  Journal* journal = nullptr;  // null: nothing is kept
+  std::string stage;           // names the items in the journal, and progress
+};
+
+// The shard's items, in order; those that the journal has are not run again.
+// kUsage when the session's context is shorter than the task's window, when the
+// shard has no items, and for a journal's item that does not fit the task;
+// errors of the session and of the journal.
+Result<std::vector<ItemResult>> RunTask(Session& session, const Task& task,
+                                        const RunOptions& options,
+                                        ProgressSink& progress);
+
+}  // namespace hexllm
