@@ -233,8 +233,8 @@ Status GraphValidator::CheckMaskCodes(const IoSpec& io) const {
 
 std::optional<int64_t> GraphValidator::AxisSize(char axis,
                                                 const Role& role) const {
-  // Moving the cache is not a step over T tokens.
-  if (graph_.kind == GraphKind::kEvictor && IsCache(role.kind)) return {};
+  // Its k_in are the T columns that it rotates.
+  if (graph_.kind == GraphKind::kEvictor && axis == 'P') axis = 'T';
   switch (axis) {
     case 'T':
       return graph_.step_tokens;

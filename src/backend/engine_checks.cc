@@ -5,10 +5,13 @@
 namespace hexllm {
 namespace {
 
-// The cache's window may begin anywhere in its buffer.
-size_t AlignmentOf(const artifact::IoSpec& spec) {
+// The cache's window may begin anywhere in its buffer; an evictor writes there.
+size_t AlignmentOf(const artifact::GraphEntry& entry,
+                   const artifact::IoSpec& spec) {
   const RoleKind kind = spec.role.kind;
-  return kind == RoleKind::kKIn || kind == RoleKind::kVIn
+  const bool writes_cache =
+      entry.kind == GraphKind::kEvictor && kind == RoleKind::kKOut;
+  return writes_cache || kind == RoleKind::kKIn || kind == RoleKind::kVIn
              ? GetDTypeInfo(spec.dtype).block_bytes
              : kBufferAlignment;
 }
@@ -28,7 +31,7 @@ Status CheckMemory(const artifact::GraphEntry& entry, IoDirection direction,
   const artifact::IoSpec& spec = specs[index];
   const auto bytes = StorageBytes(spec.dtype, spec.shape);
   const auto address = reinterpret_cast<uintptr_t>(memory.data());
-  const size_t alignment = AlignmentOf(spec);
+  const size_t alignment = AlignmentOf(entry, spec);
   if (bytes && memory.size() == *bytes && address % alignment == 0)
     return OkStatus();
   return Error{

@@ -17,7 +17,7 @@ enum class GraphKind : uint8_t {
   kPrefill,    // T = prefill_ar_len tokens of the prompt a step
   kKv,         // T = 1, one new token a step
   kLookahead,  // T = (W + G)(N - 1)
-  kEvictor,    // moves the KV cache when an attention sink drops positions
+  kEvictor,    // T = C - 1 cached keys to other positions; P = T for its k_in
 };
 
 // Roles of graph inputs and outputs. Axes: T step tokens, C context, P = C - T

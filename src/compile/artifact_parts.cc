@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 
+#include "artifact/format.h"
+#include "base/bytes.h"
 #include "base/check.h"
 #include "compile/version.h"
 #include "models/decoder.h"
@@ -30,6 +33,41 @@ Result<RopeSegments> AddRope(const std::string& name,
   return segments;
 }
 
+// Tensors that differ do so at once: reading all of a checkpoint would take
+// long.
+constexpr size_t kIdBytes = 256;
+
+template <typename T>
+void WriteAll(std::span<const T> numbers, ByteWriter& out) {
+  out.Write<uint64_t>(numbers.size());
+  out.WriteBytes(std::as_bytes(numbers));
+}
+
+// Manifest::model_id: the names, forms and first bytes of all tensors, and
+// what else keys and values depend on.
+uint64_t ModelId(const models::ModelSource& source) {
+  ByteWriter out;
+  for (const TensorView& tensor : source.checkpoint->tensors()) {
+    out.WriteString(tensor.name);
+    out.WriteString(DTypeName(tensor.dtype));
+    WriteAll<int64_t>(tensor.shape, out);
+    out.WriteBytes(tensor.data.first(std::min(tensor.data.size(), kIdBytes)));
+  }
+  const models::DecoderConfig& config = source.config;
+  out.WriteString(config.architecture);
+  for (const int64_t n : {config.layers, config.heads, config.kv_heads,
+                          config.head_dim, config.hidden, config.vocab})
+    out.Write(n);
+  WriteAll<uint32_t>(config.windows, out);
+  for (const models::RopeConfig& rope : config.ropes)
+    WriteAll<float>(models::MakeRopeTable(rope, 2).cos, out);
+  for (const models::LayerConfig& layer : config.layer_configs) {
+    out.Write<uint64_t>(layer.rope ? *layer.rope + 1 : 0);
+    out.Write<uint64_t>(layer.window);
+  }
+  return artifact::Checksum(AsBytes(std::move(out).Take()));
+}
+
 }  // namespace
 
 artifact::Manifest ManifestOf(const models::ModelSource& source,
@@ -43,6 +81,11 @@ artifact::Manifest ManifestOf(const models::ModelSource& source,
   manifest.layers = static_cast<uint32_t>(source.config.layers);
   manifest.context_tokens = static_cast<uint32_t>(context);
   manifest.mask_windows = source.config.windows;
+  manifest.model_id = ModelId(source);
+  for (const models::LayerConfig& layer : source.config.layer_configs) {
+    manifest.key_ropes.push_back(layer.rope ? static_cast<int32_t>(*layer.rope)
+                                            : -1);
+  }
   return manifest;
 }
 

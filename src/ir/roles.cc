@@ -57,7 +57,10 @@ class ShapeChecker {
   explicit ShapeChecker(const Graph& graph) : graph_(graph) {
     graph_axes_.Bind('T', graph.step_tokens);
     graph_axes_.Bind('C', graph.context_tokens);
-    graph_axes_.Bind('P', graph.context_tokens - graph.step_tokens);
+    // An evictor reads the columns that it rotates.
+    graph_axes_.Bind('P', graph.kind == GraphKind::kEvictor
+                              ? graph.step_tokens
+                              : graph.context_tokens - graph.step_tokens);
   }
 
   Status Check(const GraphIo& io) {

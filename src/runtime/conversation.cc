@@ -24,11 +24,36 @@ Json Message(const char* role, std::string text) {
   return message;
 }
 
-std::optional<std::tm> LocalTime() {
-  const std::time_t now = std::time(nullptr);
+std::optional<std::tm> LocalTime(std::time_t time) {
   std::tm local = {};
-  if (localtime_r(&now, &local) == nullptr) return std::nullopt;
+  if (localtime_r(&time, &local) == nullptr) return std::nullopt;
   return local;
+}
+
+// A chat as session files keep it.
+struct SavedChat {
+  Json messages;
+  std::time_t start = 0;
+};
+
+Json ChatToJson(const SavedChat& chat) {
+  return {{"messages", chat.messages},
+          {"start", static_cast<int64_t>(chat.start)}};
+}
+
+Result<SavedChat> ChatFromJson(const Json& json) {
+  SavedChat chat;
+  HX_ASSIGN_OR_RETURN(const int64_t start, GetInt(json, "start"));
+  chat.start = static_cast<std::time_t>(start);
+  const Json* messages = FindMember(json, "messages");
+  if (messages == nullptr || !messages->is_array())
+    return Error{ErrorCode::kBadInput, "messages: expected an array"};
+  for (const Json& message : *messages) {
+    HX_RETURN_IF_ERROR(GetString(message, "role").status());
+    HX_RETURN_IF_ERROR(GetString(message, "content").status());
+  }
+  chat.messages = *messages;
+  return chat;
 }
 
 }  // namespace
@@ -44,10 +69,9 @@ struct Conversation::Impl {
   Session& session;
   Tokenizer tokenizer;
   std::optional<ChatTemplate> chat_template;
-  Json messages = Json::array();
-  // Of the first turn: a template that prints the date must not change the
-  // prefix that later turns reuse.
-  std::optional<std::tm> start = LocalTime();
+  // `start` is the time of the first turn: a template that prints the date must
+  // not change the prefix that later turns reuse.
+  SavedChat chat{.messages = Json::array(), .start = std::time(nullptr)};
   std::string answer;  // of the last Generate
 };
 
@@ -60,8 +84,8 @@ Result<std::string> Conversation::Impl::Render() const {
   }
   ChatRenderOptions options;
   options.add_generation_prompt = true;
-  options.now = start;
-  return chat_template->Render(messages, options);
+  options.now = LocalTime(chat.start);
+  return chat_template->Render(chat.messages, options);
 }
 
 Result<GenerateResult> Conversation::Impl::Generate(
@@ -103,18 +127,18 @@ Result<std::unique_ptr<Conversation>> Conversation::Create(Session& session) {
 }
 
 Status Conversation::SetSystem(std::string text) {
-  if (!impl_->messages.empty()) {
+  if (!impl_->chat.messages.empty()) {
     return Error{ErrorCode::kUsage,
                  "the system message comes before the first turn, and once"};
   }
-  impl_->messages.push_back(Message("system", std::move(text)));
+  impl_->chat.messages.push_back(Message("system", std::move(text)));
   return OkStatus();
 }
 
 Result<GenerateResult> Conversation::Chat(std::string text,
                                           const GenerateOptions& options,
                                           const TextCallback& on_text) {
-  Json& messages = impl_->messages;
+  Json& messages = impl_->chat.messages;
   messages.push_back(Message("user", std::move(text)));
   const auto turn = [&]() -> Result<GenerateResult> {
     HX_ASSIGN_OR_RETURN(const std::string prompt, impl_->Render());
@@ -139,8 +163,31 @@ Result<GenerateResult> Conversation::Complete(std::string_view text,
       impl_->session.ids().empty() ? AddSpecial::kYes : AddSpecial::kNo;
   HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
                       impl_->tokenizer.Encode(text, add_special));
-  HX_RETURN_IF_ERROR(impl_->session.Prefill(ids));
+  if (!text.empty() || impl_->session.ids().empty())
+    HX_RETURN_IF_ERROR(impl_->session.Prefill(ids));
   return impl_->Generate(options, on_text);
+}
+
+Status Conversation::Save(OutputFile& file) const {
+  const SavedChat& chat = impl_->chat;
+  return impl_->session.Save(file,
+                             chat.messages.empty() ? Json() : ChatToJson(chat));
+}
+
+Status Conversation::Restore(const SavedSession& saved, Form form) {
+  SavedChat chat{.messages = Json::array(), .start = impl_->chat.start};
+  const bool is_chat = !saved.head.conversation.is_null();
+  if (is_chat != (form == Form::kChat)) {
+    return Error{ErrorCode::kUsage,
+                 is_chat ? "a chat, which --raw cannot go on with"
+                         : "a plain text, which only --raw can go on with"};
+  }
+  if (is_chat) {
+    HX_ASSIGN_OR_RETURN(chat, ChatFromJson(saved.head.conversation));
+  }
+  HX_RETURN_IF_ERROR(impl_->session.Restore(saved));
+  impl_->chat = std::move(chat);
+  return OkStatus();
 }
 
 }  // namespace hexllm

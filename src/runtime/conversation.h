@@ -43,10 +43,21 @@ class Conversation {
                               const TextCallback& on_text);
 
   // Appends `text`, tokenized as it stands (the tokenizer's own BOS only at the
-  // start of a sequence), and generates: no template.
+  // start of a sequence), and generates: no template. An empty text goes on
+  // where the last answer stopped.
   Result<GenerateResult> Complete(std::string_view text,
                                   const GenerateOptions& options,
                                   const TextCallback& on_text);
+
+  // Writes the session with its messages to `file` and commits it. Errors as
+  // Session::Save's.
+  Status Save(OutputFile& file) const;
+
+  // Puts what Save wrote in the place of all that was said. kUsage when it is
+  // of another form than `form`, kBadInput for messages that are none, else
+  // errors as Session::Restore's. On an error the conversation is as before.
+  enum class Form : uint8_t { kChat, kPlainText };
+  Status Restore(const SavedSession& saved, Form form);
 
  private:
   struct Impl;

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/json.h"
+#include "runtime/session_file.h"
 #include "tests/support/fake_session.h"
+#include "tests/support/temp_dir.h"
 #include "text/tokenizer_data.h"
 
 namespace hexllm {
@@ -244,8 +246,41 @@ TEST(Conversation, CompleteContinuesPlainText) {
   // No second BOS in the middle of the sequence.
   ASSERT_TRUE(f.conversation->Complete("d", Greedy(0), f.Collect()).ok());
   expected.push_back(3);
+  // No text: goes on.
+  ASSERT_TRUE(f.conversation->Complete("", Greedy(1), f.Collect()).ok());
+  expected.push_back(FakeReference::Greedy(options, expected, 1)[0]);
   EXPECT_EQ(Ids(f.fake.session->ids().begin(), f.fake.session->ids().end()),
             expected);
+}
+
+// Two turns, saved after the first: the second is as it would have been.
+TEST(Conversation, GoesOnWithASavedSession) {
+  const FakeOptions options = Options();
+  const testing::TempDir dir;
+  Fixture first(options);
+  ASSERT_TRUE(first.conversation->SetSystem("be nice").ok());
+  ASSERT_TRUE(
+      first.conversation->Chat("hello", Greedy(12), first.Collect()).ok());
+  auto file = OutputFile::Create(dir.File("s"));
+  ASSERT_TRUE(first.conversation->Save(*file).ok());
+  ASSERT_TRUE(
+      first.conversation->Chat("what", Greedy(12), first.Collect()).ok());
+  Fixture second(options);
+  const auto saved = OpenSession(dir.File("s"));
+  ASSERT_TRUE(saved.ok()) << saved.error().message;
+  using Form = Conversation::Form;
+  EXPECT_EQ(
+      second.conversation->Restore(saved->saved, Form::kPlainText).error().code,
+      ErrorCode::kUsage);
+  ASSERT_TRUE(second.conversation->Restore(saved->saved, Form::kChat).ok());
+  EXPECT_FALSE(second.conversation->SetSystem("again").ok());
+  ASSERT_TRUE(
+      second.conversation->Chat("what", Greedy(12), second.Collect()).ok());
+  EXPECT_EQ(second.streamed, first.streamed);
+  const TurnStatistics turn = second.fake.session->statistics().turns[0];
+  EXPECT_GT(turn.reused_tokens, 0U);
+  EXPECT_EQ(turn.reused_tokens,
+            first.fake.session->statistics().turns[1].reused_tokens);
 }
 
 TEST(Conversation, SaysWhatTheArtifactLacks) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "artifact/artifact.h"
 #include "artifact/manifest.h"
 #include "base/bytes.h"
 
@@ -24,7 +25,13 @@ struct RopeRows {
   bool IsLong(uint32_t prompt_tokens) const {
     return !long_table.empty() && prompt_tokens > above_tokens;
   }
+  ByteSpan For(uint32_t prompt_tokens) const {
+    return IsLong(prompt_tokens) ? long_table : table;
+  }
 };
+
+// The rows that an input rope_cos[i] or rope_sin[i] takes.
+RopeRows RopeRowsOf(const artifact::Artifact& artifact, const Role& role);
 
 // Not thread-safe.
 class RopeFiller {
@@ -35,9 +42,7 @@ class RopeFiller {
              std::span<std::byte> out);
 
   // Fills from the rows for such a prompt from now on; before: a short one.
-  void Choose(uint32_t prompt_tokens) {
-    table_ = rows_.IsLong(prompt_tokens) ? rows_.long_table : rows_.table;
-  }
+  void Choose(uint32_t prompt_tokens) { table_ = rows_.For(prompt_tokens); }
   // True when two prompts use the same rows.
   bool IsSame(uint32_t prompt_tokens, uint32_t other_tokens) const {
     return rows_.IsLong(prompt_tokens) == rows_.IsLong(other_tokens);
@@ -53,6 +58,28 @@ class RopeFiller {
   ByteSpan table_;  // one of rows_
   std::span<std::byte> out_;
   std::vector<float> row_;  // [R/2]
+};
+
+// Fills an evictor's rope_cos[i] or rope_sin[i]: row r turns a key back by
+// `shifts[r]` positions, so it holds cos(a) or -sin(a) of the angles a that
+// position shifts[r] has. Not thread-safe.
+class ShiftFiller {
+ public:
+  // As RopeFiller's; `spec` says the table.
+  ShiftFiller(const artifact::Artifact& artifact, const artifact::IoSpec& spec,
+              std::span<std::byte> out);
+
+  // T shifts, positions of the table (checked). Does not allocate.
+  void Fill(std::span<const uint32_t> shifts, uint32_t prompt_tokens);
+
+ private:
+  artifact::IoSpec spec_;
+  RopeRows rows_;
+  RopeRows cosines_;
+  std::span<std::byte> out_;
+  std::vector<float> row_;  // [R/2]
+  // [R/2] cos(0): what longrope multiplies rows by, which keys have already.
+  std::vector<float> factors_;
 };
 
 }  // namespace hexllm
