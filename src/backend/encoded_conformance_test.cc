@@ -45,9 +45,16 @@ void RoundFactors(ir::Graph& graph) {
   }
 }
 
+// Every other graph rounds as chips do.
+void RoundOften(ir::Module& module, uint64_t seed) {
+  if (seed % 2 == 0) return;
+  testing::RoundAsChips(module, static_cast<int64_t>(1 + seed % 31));
+}
+
 RandomEncodedGraph MakeGraph(uint64_t seed, EncodingStyle style) {
   RandomEncodedGraph made = testing::MakeRandomEncodedGraph(seed, style);
   RoundFactors(made.module.graphs[0]);
+  RoundOften(made.module, seed);
   return made;
 }
 
@@ -240,6 +247,7 @@ RandomEncodedGraph MakeExactGraph(uint64_t seed, EncodingStyle style) {
     if (!value.encoding) continue;
     RoundToEncoding(*value.encoding, value.type.shape, made.inputs[i].floats);
   }
+  RoundOften(made.module, seed);
   return made;
 }
 

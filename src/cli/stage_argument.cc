@@ -57,7 +57,9 @@ void AddSocFlag(CLI::App& app, TargetOptions& target) {
     const auto soc = htp::FindSoc(name);
     return soc.ok() ? std::string() : soc.error().message;
   };
-  app.add_option("--soc", target.soc, "htp: the chip to compile for")
+  app.add_option(
+         "--soc", target.soc,
+         "The chip that htp compiles for, and whose rounding the qdq stage has")
       ->check(CLI::Validator(known, ""))
       ->type_name("NAME");
 }

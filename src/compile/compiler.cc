@@ -168,6 +168,7 @@ Result<ir::Module> BuildGraphs(const Job& job) {
     }
     HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, DumpOptions(job)));
     HX_RETURN_IF_ERROR(Quantize(module, recipe, quantize));
+    ModelRounding(job.options.target, module);
   } else {
     HX_RETURN_IF_ERROR(Quantize(module, recipe, quantize));
     const std::string_view pipeline = job.options.taps

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backend/cpu/lower.h"
+#include "backend/htp/lower_rounding.h"
 
 namespace hexllm {
 namespace {
@@ -83,6 +84,11 @@ bool HasHalf(const TargetOptions& target) {
 
 bool NeedsStaticRecipe(const TargetOptions& target) {
   return TargetOf(target).needs_static_recipe;
+}
+
+void ModelRounding(const TargetOptions& target, ir::Module& module) {
+  const auto soc = htp::FindSoc(target.soc);
+  if (soc.ok() && !NeedsStaticRecipe(target)) htp::ModelRounding(module, *soc);
 }
 
 Result<std::vector<artifact::GraphEntry>> LowerForTarget(

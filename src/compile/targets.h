@@ -39,6 +39,11 @@ bool HasHalf(const TargetOptions& target);
 // True when the target runs graphs of kStaticPipeline alone.
 bool NeedsStaticRecipe(const TargetOptions& target);
 
+// What the target's chip loses in sums, written into graphs with static
+// encodings that the CPU is to run as the chip would (htp/lower_rounding.h).
+// Nothing for the chip itself.
+void ModelRounding(const TargetOptions& target, ir::Module& module);
+
 // Lowers `module` for a target that CheckTarget accepts; see the backend's
 // lower.h.
 Result<std::vector<artifact::GraphEntry>> LowerForTarget(

@@ -158,4 +158,29 @@ int32_t EncodeBias(float bias, double scale) {
                                          static_cast<double>(INT32_MAX)));
 }
 
+std::optional<CodeConversion> FindConversion(const Encoding& from,
+                                             const Encoding& to) {
+  constexpr int32_t kMostShift = 22;
+  if (from.dtype != DType::kU16 || to.dtype != DType::kU8 || from.axis >= 0 ||
+      to.axis >= 0) {
+    return std::nullopt;
+  }
+  const double ratio =
+      static_cast<double>(from.scales[0]) / static_cast<double>(to.scales[0]);
+  const auto multiplier = [ratio](int32_t shift) {
+    return static_cast<int32_t>(std::floor(std::ldexp(ratio, shift) + 0.5));
+  };
+  if (!(ratio < 1.0 / 32) || multiplier(kMostShift) < 1) return std::nullopt;
+  CodeConversion made{.shift = 16};
+  while (made.shift < kMostShift && multiplier(made.shift) < (1 << 13))
+    ++made.shift;
+  made.multiplier = multiplier(made.shift);
+  const auto zero = [](const Encoding& encoding) {
+    return encoding.zero_points.empty() ? 0 : encoding.zero_points[0];
+  };
+  made.offset = (zero(to) << (made.shift - 15)) + (1 << (made.shift - 16)) -
+                (((zero(from) + 1) * made.multiplier + (1 << 14)) >> 15);
+  return made;
+}
+
 }  // namespace hexllm::ir

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "ir/types.h"
@@ -47,5 +48,27 @@ void RoundToEncoding(const Encoding& encoding, const Shape& shape,
 // The code of a bias: clamp(rint(bias / scale)) to int32, in double, where
 // scale = x.scale * w.scale is the accumulator's.
 int32_t EncodeBias(float bias, double scale);
+
+// Codes of u16 as codes of u8 in fixed point, as the HTP has it (attribute
+// fixed_point of convert; measured on v68 to v81, all codes). With r =
+// from.scale / to.scale < 1/32, shift is the least for which multiplier =
+// round(r * 2^shift) is 2^13 or more, but at most 22:
+//   t(code) = ((code + 1) * multiplier + 2^14) >> 15
+//   offset  = (to.zero_point << (shift - 15)) + (1 << (shift - 16)) -
+//             t(from.zero_point)
+struct CodeConversion {
+  int32_t multiplier = 1;  // up to 2^14
+  int32_t shift = 16;      // 16 to 22
+  int32_t offset = 0;
+};
+// Nothing for other types, ratios, or encodings of more than one scale.
+std::optional<CodeConversion> FindConversion(const Encoding& from,
+                                             const Encoding& to);
+// clamp((t(code) + offset) >> (shift - 15), 0, 255); `code` is 0 to 65535.
+inline int32_t ConvertCode(const CodeConversion& conversion, int32_t code) {
+  const int32_t t = ((code + 1) * conversion.multiplier + (1 << 14)) >> 15;
+  const int32_t made = (t + conversion.offset) >> (conversion.shift - 15);
+  return made < 0 ? 0 : (made > 255 ? 255 : made);
+}
 
 }  // namespace hexllm::ir

@@ -212,5 +212,37 @@ TEST(EncodeTest, BiasesAreCodesOfTheAccumulator) {
   EXPECT_EQ(EncodeBias(1, 1.0 / 123456789), 123456789);
 }
 
+// The least codes of u16 that the HTP makes `made` of, in its simulator.
+TEST(EncodeTest, ConversionsAreTheMeasuredOnes) {
+  const Encoding from{.scales = {8.0f / 65535}, .zero_points = {32768}};
+  struct Measured {
+    float width;
+    int32_t zero;
+    int32_t made;
+    int32_t code;
+  };
+  for (const Measured& row :
+       {Measured{6.2f, 128, 16, 10358}, Measured{6.2f, 128, 112, 29479},
+        Measured{6.2f, 128, 240, 54974}, Measured{8, 128, 128, 32638},
+        Measured{4.4f, 105, 16, 20116}, Measured{4.4f, 105, 240, 51777}}) {
+    const auto conversion = FindConversion(from, {.dtype = DType::kU8,
+                                                  .scales = {row.width / 255},
+                                                  .zero_points = {row.zero}});
+    ASSERT_TRUE(conversion.has_value());
+    EXPECT_EQ(ConvertCode(*conversion, row.code - 1), row.made - 1);
+    EXPECT_EQ(ConvertCode(*conversion, row.code), row.made);
+  }
+}
+
+TEST(EncodeTest, OtherConversionsAreUnknown) {
+  const Encoding from{.scales = {1}};
+  const Encoding to{.dtype = DType::kU8, .scales = {100}};
+  EXPECT_TRUE(FindConversion(from, to).has_value());
+  EXPECT_FALSE(FindConversion(to, from).has_value());
+  EXPECT_FALSE(FindConversion(from, {.dtype = DType::kU8, .scales = {16}}));
+  EXPECT_FALSE(FindConversion(from, {.dtype = DType::kU8, .scales = {1e9f}}));
+  EXPECT_FALSE(FindConversion(from, {.dtype = DType::kF16}));
+}
+
 }  // namespace
 }  // namespace hexllm::ir

@@ -85,6 +85,25 @@ TEST(EncodedOpsTest, LinearSumsCodes) {
   ExpectTensor(RunCase(test), F32({1, 2}, {15 * 0.125f, -24}));
 }
 
+TEST(EncodedOpsTest, LinearDropsBitsOfEachTerm) {
+  // x: codes 6, 3, zero 4. w: codes [[3,1],[-7,7]], biases 10 and -3.
+  const Case test{.op = OpKind::kLinear,
+                  .inputs = {{F32({1, 2}, {1, -0.5f}), kX}},
+                  .constants = {F32Constant({2, 2}, {0.75f, 0.25f, -99, 99},
+                                            Encoding{.dtype = DType::kI8,
+                                                     .bits = 4,
+                                                     .axis = 0,
+                                                     .scales = {0.25f, 2}}),
+                                F32Constant({2}, {1.25f, -3},
+                                            Encoding{.dtype = DType::kI32,
+                                                     .axis = 0,
+                                                     .scales = {0.125f, 1}})},
+                  .attrs = {{AttrName::kDroppedBits, int64_t{2}}}};
+  // Channel 0: floor(21 / 4) - floor(4 * 4 / 4 + 1/2) + trunc(10 / 4) = 3.
+  // Channel 1: floor(-21 / 4) - floor(0 + 1/2) + trunc(-3 / 4) = -6.
+  ExpectTensor(RunCase(test), F32({1, 2}, {3 * 4 * 0.125f, -6 * 4}));
+}
+
 TEST(EncodedOpsTest, LinearOutputIsRounded) {
   Case test{.op = OpKind::kLinear,
             .inputs = {{F32({1, 2}, {1, -0.5f}), kX}},
@@ -160,6 +179,20 @@ TEST(EncodedOpsTest, MatMulSumsCodes) {
   const double step = 0.5 * 0.25 * 0.1;
   ExpectTensor(RunCase(test),
                F32({1, 1, 1}, {static_cast<float>(-65635 * step)}));
+}
+
+TEST(EncodedOpsTest, MatMulDropsBits) {
+  const Encoding b{.scales = {0.25f}, .zero_points = {100}};
+  // As above. The zero point 4 of a adds 4 * 65335:
+  // floor((261340 - 65635) / 2^16) - floor(261340 / 2^16 + 1/2) = 2 - 4.
+  const Case test{.op = OpKind::kMatMul,
+                  .inputs = {{F32({1, 1, 2}, {1, -0.5f}), kX},
+                             {F32({1, 2, 1}, {-25, 65435 * 0.25f}), b}},
+                  .attrs = {{AttrName::kScale, 0.1},
+                            {AttrName::kDroppedBits, int64_t{16}}}};
+  const double step = 0.5 * 0.25 * 0.1;
+  ExpectTensor(RunCase(test),
+               F32({1, 1, 1}, {static_cast<float>(-2 * 65536 * step)}));
 }
 
 TEST(EncodedOpsTest, ConvertMovesToAnotherGrid) {

@@ -43,11 +43,14 @@ class Run {
       tensors.push_back(&At(id));
       operands.push_back(OperandOf(value));
     }
-    const OpContext context{
-        .inputs = types, .attrs = node.attrs, .operands = operands};
-    HostTensor output = GetOpInfo(node.op).interpret(context, tensors,
-                                                     graph_.type(node.output));
     const Value& made = graph_[node.output];
+    const OpContext context{
+        .inputs = types,
+        .attrs = node.attrs,
+        .operands = operands,
+        .output = made.encoding ? &*made.encoding : nullptr};
+    HostTensor output =
+        GetOpInfo(node.op).interpret(context, tensors, made.type);
     if (made.encoding)
       RoundToEncoding(*made.encoding, made.type.shape, output.floats);
     for (const ValueId id : node.inputs) Release(id);

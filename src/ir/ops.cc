@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <vector>
 
 #include "base/check.h"
 #include "ir/ops/table.h"
@@ -13,6 +15,8 @@ namespace {
 
 using AttrSpecs = std::span<const AttrSpec>;
 
+constexpr AttrSpec kLinearSpecs[] = {
+    {AttrName::kDroppedBits, AttrType::kInt, /*optional=*/true}};
 constexpr AttrSpec kRmsNormSpecs[] = {
     {AttrName::kEps, AttrType::kFloat},
     {AttrName::kWeightOffset, AttrType::kFloat}};
@@ -26,13 +30,17 @@ constexpr AttrSpec kScaleSpecs[] = {{AttrName::kFactor, AttrType::kFloat}};
 constexpr AttrSpec kGeluSpecs[] = {{AttrName::kApproximate, AttrType::kInt}};
 constexpr AttrSpec kSoftcapSpecs[] = {{AttrName::kCap, AttrType::kFloat}};
 constexpr AttrSpec kGatedMulSpecs[] = {{AttrName::kActivation, AttrType::kInt}};
-constexpr AttrSpec kMatMulSpecs[] = {{AttrName::kScale, AttrType::kFloat}};
+constexpr AttrSpec kMatMulSpecs[] = {
+    {AttrName::kScale, AttrType::kFloat},
+    {AttrName::kDroppedBits, AttrType::kInt, /*optional=*/true}};
+constexpr AttrSpec kConvertSpecs[] = {
+    {AttrName::kFixedPoint, AttrType::kInt, /*optional=*/true}};
 constexpr AttrSpec kConcatSpecs[] = {{AttrName::kAxis, AttrType::kInt}};
 constexpr AttrSpec kLayerNormSpecs[] = {{AttrName::kEps, AttrType::kFloat}};
 
 // The attributes of each op, one name per row of ops.def.
 constexpr AttrSpecs kEmbeddingAttrs = {};
-constexpr AttrSpecs kLinearAttrs = {};
+constexpr AttrSpecs kLinearAttrs = kLinearSpecs;
 constexpr AttrSpecs kRmsNormAttrs = kRmsNormSpecs;
 constexpr AttrSpecs kRopeAttrs = {};
 constexpr AttrSpecs kAttentionAttrs = kAttentionSpecs;
@@ -50,7 +58,7 @@ constexpr AttrSpecs kLinearAddAttrs = {};
 constexpr AttrSpecs kMatMulAttrs = kMatMulSpecs;
 constexpr AttrSpecs kConcatAttrs = kConcatSpecs;
 constexpr AttrSpecs kSoftmaxAttrs = {};
-constexpr AttrSpecs kConvertAttrs = {};
+constexpr AttrSpecs kConvertAttrs = kConvertSpecs;
 constexpr AttrSpecs kLayerNormAttrs = kLayerNormSpecs;
 
 constexpr OpInfo kOps[] = {
@@ -62,11 +70,11 @@ constexpr OpInfo kOps[] = {
 };
 
 constexpr std::string_view kAttrTexts[] = {
-    "eps",  "weight_offset", "scale", "softcap", "shape",
-    "perm", "begin",         "count", "factor",  "approximate",
-    "cap",  "activation",    "axis"};
+    "eps",  "weight_offset", "scale", "softcap",      "shape",
+    "perm", "begin",         "count", "factor",       "approximate",
+    "cap",  "activation",    "axis",  "dropped_bits", "fixed_point"};
 static_assert(std::size(kAttrTexts) ==
-              static_cast<size_t>(AttrName::kAxis) + 1);
+              static_cast<size_t>(AttrName::kFixedPoint) + 1);
 
 constexpr std::string_view AttrTypeText(AttrType type) {
   switch (type) {
@@ -94,14 +102,32 @@ bool HasType(const AttrValue& value, AttrType type) {
   return false;
 }
 
+// The attributes that a node with `count` of them has.
+std::vector<AttrSpec> SpecsFor(const OpInfo& info, size_t count) {
+  std::vector<AttrSpec> specs(info.attrs.begin(), info.attrs.end());
+  if (specs.size() > count)
+    std::erase_if(specs, [](const AttrSpec& spec) { return spec.optional; });
+  return specs;
+}
+
+// Optional attributes are left out rather than 0.
+Status CheckOptional(AttrName name, int64_t value) {
+  const int64_t most = name == AttrName::kDroppedBits ? 31 : 1;
+  if (value >= 1 && value <= most) return OkStatus();
+  return Error{ErrorCode::kBadInput,
+               fmt::format("{}: expected 1 to {}, found {}", AttrText(name),
+                           most, value)};
+}
+
 Status CheckAttrs(const OpInfo& info, const Attrs& attrs) {
-  if (attrs.size() != info.attrs.size()) {
+  const std::vector<AttrSpec> specs = SpecsFor(info, attrs.size());
+  if (attrs.size() != specs.size()) {
     return Error{ErrorCode::kBadInput,
-                 fmt::format("expected {} attributes, found {}",
-                             info.attrs.size(), attrs.size())};
+                 fmt::format("expected {} attributes, found {}", specs.size(),
+                             attrs.size())};
   }
   for (size_t i = 0; i < attrs.size(); ++i) {
-    const AttrSpec& spec = info.attrs[i];
+    const AttrSpec& spec = specs[i];
     if (attrs[i].name != spec.name) {
       return Error{ErrorCode::kBadInput,
                    fmt::format("attribute {}: expected {}, found {}", i,
@@ -112,6 +138,9 @@ Status CheckAttrs(const OpInfo& info, const Attrs& attrs) {
                    fmt::format("attribute {}: expected {}", AttrText(spec.name),
                                AttrTypeText(spec.type))};
     }
+    if (spec.optional)
+      HX_RETURN_IF_ERROR(
+          CheckOptional(spec.name, std::get<int64_t>(attrs[i].value)));
   }
   return OkStatus();
 }
@@ -189,6 +218,11 @@ int64_t IntAttr(const Attrs& attrs, AttrName name) {
 
 double FloatAttr(const Attrs& attrs, AttrName name) {
   return FindAttrValue<double>(attrs, name);
+}
+
+int64_t OptionalIntAttr(const Attrs& attrs, AttrName name) {
+  const auto found = std::ranges::find(attrs, name, &Attr::name);
+  return found == attrs.end() ? 0 : IntAttr(attrs, name);
 }
 
 const std::vector<int64_t>& IntsAttr(const Attrs& attrs, AttrName name) {

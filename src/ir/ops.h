@@ -38,7 +38,9 @@ enum class AttrName : uint8_t {
   kApproximate,
   kCap,
   kActivation,
-  kAxis
+  kAxis,
+  kDroppedBits,
+  kFixedPoint
 };
 enum class AttrType : uint8_t { kInt, kFloat, kInts };
 using AttrValue = std::variant<int64_t, double, std::vector<int64_t>>;
@@ -46,10 +48,11 @@ using AttrValue = std::variant<int64_t, double, std::vector<int64_t>>;
 struct AttrSpec {
   AttrName name;
   AttrType type;
+  bool optional = false;  // may be left out
 };
 
-// Attribute values of one node: exactly those of its op's OpInfo::attrs, in
-// that order (the verifier checks).
+// Attribute values of one node: those of its op's OpInfo::attrs, in that order
+// (the verifier checks).
 struct Attr {
   AttrName name;
   AttrValue value;
@@ -77,6 +80,7 @@ struct OpContext {
       inputs;  // absent optional inputs are left out at the end
   const Attrs& attrs;
   std::span<const Operand> operands = {};  // as inputs; empty = nothing known
+  const Encoding* output = nullptr;        // null = none, or nothing known
 };
 
 using InferFn = Result<TensorType> (*)(const OpContext&);
@@ -113,6 +117,8 @@ Result<TensorType> InferType(OpKind kind, const OpContext& context);
 // ours.
 int64_t IntAttr(const Attrs& attrs, AttrName name);
 double FloatAttr(const Attrs& attrs, AttrName name);
+// 0 when the attribute is left out.
+int64_t OptionalIntAttr(const Attrs& attrs, AttrName name);
 const std::vector<int64_t>& IntsAttr(const Attrs& attrs, AttrName name);
 
 }  // namespace hexllm::ir

@@ -85,7 +85,7 @@ std::vector<BadCase> MatrixCases() {
       {OpKind::kLinear,
        {F({2, 3}), F({4, 3})},
        One(AttrName::kFactor, 1.0),
-       "expected 0 attributes, found 1"},
+       "attribute 0: expected dropped_bits, found factor"},
       {OpKind::kLinear,
        {F({int64_t{1} << 40, 1}), F({int64_t{1} << 40, 1})},
        {},
@@ -279,10 +279,28 @@ std::vector<BadCase> LoweredCases() {
   };
 }
 
+std::vector<BadCase> OptionalAttributeCases() {
+  return {
+      {OpKind::kLinear,
+       {F({2, 3}), F({4, 3})},
+       {{AttrName::kDroppedBits, int64_t{8}}, {AttrName::kFactor, 1.0}},
+       "expected 1 attributes, found 2"},
+      {OpKind::kLinear,
+       {F({2, 3}), F({4, 3})},
+       One(AttrName::kDroppedBits, int64_t{32}),
+       "dropped_bits: expected 1 to 31, found 32"},
+      {OpKind::kConvert,
+       {F({2, 3})},
+       One(AttrName::kFixedPoint, int64_t{0}),
+       "fixed_point: expected 1 to 1, found 0"},
+  };
+}
+
 std::vector<BadCase> AllBadCases() {
   std::vector<BadCase> cases;
-  for (auto* make : {&MatrixCases, &AttentionCases, &MovementCases,
-                     &ElementwiseCases, &LoweredCases}) {
+  for (auto* make :
+       {&MatrixCases, &AttentionCases, &MovementCases, &ElementwiseCases,
+        &LoweredCases, &OptionalAttributeCases}) {
     for (BadCase& bad : make()) cases.push_back(std::move(bad));
   }
   return cases;

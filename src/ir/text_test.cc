@@ -124,6 +124,18 @@ TEST(TextTest, AttributesKeepTheirBits) {
   EXPECT_EQ(again.graphs[0].nodes[0].attrs, module.graphs[0].nodes[0].attrs);
 }
 
+TEST(TextTest, OptionalAttributesAreThereOrNot) {
+  constexpr std::string_view kLinear =
+      "const @w0 \"w\" : f32[2,4]\ngraph g kind=kv T=1 C=2 {\n"
+      "  in %0 hidden_in : f32[1,4]\n"
+      "  %1 = linear(%0, @w0){} \"y\" : f32[1,2]\n  out %1 hidden_out\n}\n";
+  for (const std::string attrs : {"", " {dropped_bits=8}"}) {
+    std::string text(kLinear);
+    text.replace(text.find("{}"), 2, attrs);
+    EXPECT_EQ(Print(MustParse(text)), text);
+  }
+}
+
 TEST(TextTest, ConstantsOfOneNameAndTypeHaveOneContent) {
   const Module a = MustParse(kSmall);
   const Module b = MustParse(kSmall);

@@ -186,6 +186,7 @@ class IntDotCase {
 struct BatchMatMulShape {
   int64_t m, k, n;
   float a_step = 0.0f, b_step = 0.0f;  // both 0, or numbers on these grids
+  int dropped_bits = 0;
 };
 
 class BatchMatMulCase {
@@ -195,6 +196,9 @@ class BatchMatMulCase {
         a_(RandomFloats(rng, shape.m * AStride())),
         b_(RandomFloats(rng, shape.k * BStride())),
         scratch_(2 * kBatchMatMulScratch) {
+    for (int64_t n = 0; n < shape.n; ++n)
+      zeros_.push_back(static_cast<double>(
+          RandomInt(rng, 0, (1 << shape.dropped_bits) - 1)));
     if (shape.a_step == 0.0f) return;
     for (float& x : a_) x = std::nearbyint(x * 65535.0f) * shape.a_step;
     for (float& x : b_) x = std::nearbyint(x * 65535.0f) * shape.b_step;
@@ -218,6 +222,8 @@ class BatchMatMulCase {
             .scale = 0.125f,
             .a_step = shape_.a_step,
             .b_step = shape_.b_step,
+            .zeros = shape_.dropped_bits > 0 ? zeros_.data() : nullptr,
+            .place = std::ldexp(1.0, shape_.dropped_bits),
             .scratch = reinterpret_cast<double*>(scratch_.data())};
   }
   // The output [m, n + 1]; the last column stays -1.
@@ -231,6 +237,7 @@ class BatchMatMulCase {
  private:
   BatchMatMulShape shape_;
   std::vector<float> a_, b_;
+  std::vector<double> zeros_;
   Scratch scratch_;
 };
 

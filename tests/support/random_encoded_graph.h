@@ -318,6 +318,30 @@ inline RandomEncodedGraph MakeRandomEncodedGraph(uint64_t seed,
   return out;
 }
 
+// Sums of codes lose their low `bits`, and u16 becomes u8 in fixed point.
+inline void RoundAsChips(ir::Module& module, int64_t bits) {
+  ir::Graph& graph = module.graphs[0];
+  const auto codes_of = [&](ir::ValueId id) -> const ir::Encoding* {
+    const ir::Value& value = graph[id];
+    const auto& encoding = value.constant.valid()
+                               ? module.constants[value.constant].encoding
+                               : value.encoding;
+    return encoding && HasCodes(*encoding) ? &*encoding : nullptr;
+  };
+  for (ir::Node& node : graph.nodes) {
+    const bool sums =
+        node.op == ir::OpKind::kLinear || node.op == ir::OpKind::kMatMul;
+    const ir::Encoding* x = codes_of(node.inputs[0]);
+    const ir::Encoding* y = codes_of(node.output);
+    if (sums && x != nullptr && codes_of(node.inputs[1]) != nullptr)
+      node.attrs.push_back({ir::AttrName::kDroppedBits, bits});
+    if (node.op == ir::OpKind::kConvert && x != nullptr && y != nullptr &&
+        ir::FindConversion(*x, *y)) {
+      node.attrs = {{ir::AttrName::kFixedPoint, int64_t{1}}};
+    }
+  }
+}
+
 // What the interpreter computes for every node, and the inputs.
 inline std::map<ir::ValueId, ir::HostTensor> AllValues(
     const RandomEncodedGraph& made) {

@@ -110,13 +110,14 @@ constexpr OpForm kForms[] = {
     {"quantize_rows", 1, 1, 1, 0, CheckQuantizeRows},
     {"matmul_q", 2, 4, 0, 0, CheckMatMulQ},
     {"code_planes", 1, 1, 3, 1, CheckCodePlanes},
-    {"code_matmul", 4, 5, 2, 1, CheckCodeMatMul},
-    {"batch_matmul", 2, 2, 3, 3, CheckBatchMatMul},
+    {"code_matmul", 4, 5, 3, 1, CheckCodeMatMul},
+    {"batch_matmul", 2, 2, 5, 3, CheckBatchMatMul},
     {"softmax", 1, 1, 1, 0, CheckSoftmax},
     {"concat", 2, 2, 2, 0, CheckConcat},
     {"transpose", 1, 1, 8, 0, CheckTranspose},
     {"add_row", 2, 2, 1, 0, CheckAddRow},
     {"layer_norm", 3, 3, 2, 1, CheckLayerNorm},
+    {"convert_codes", 1, 1, 6, 2, CheckConvertCodes},
 };
 static_assert(std::size(kForms) == kNumPlanOps);
 

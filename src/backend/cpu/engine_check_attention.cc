@@ -64,7 +64,11 @@ void CheckBatchMatMul(StepChecker& check) {
     return grid_step > 0 && std::isnormal(grid_step) &&
            std::isnormal(1 / grid_step);
   };
+  step.grid.zero_point = static_cast<int32_t>(check.Int(3, 0, 65535));
+  step.dropped_bits = check.Int(4, 0, 31);
   const bool plain = step.a_step == 0 && step.b_step == 0;
+  if (plain && step.dropped_bits > 0)
+    check.Fail(BadPlan("dropped bits without grid steps"));
   if (!plain && !(usable(step.a_step) && usable(step.b_step))) {
     check.Fail(
         BadPlan(fmt::format("grid steps {} and {}", step.a_step, step.b_step)));
@@ -72,7 +76,8 @@ void CheckBatchMatMul(StepChecker& check) {
   check.In(0, {check.rows(), step.matrix_rows, step.inner});
   check.In(1, {check.rows(), step.inner, step.width});
   check.Out({check.rows(), step.matrix_rows, step.width});
-  check.Scratch(kBatchMatMulScratch * int64_t{sizeof(double) / sizeof(float)});
+  check.Scratch((kBatchMatMulScratch + step.width) *
+                int64_t{sizeof(double) / sizeof(float)});
 }
 
 void CheckSoftmax(StepChecker& check) {

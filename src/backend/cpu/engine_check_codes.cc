@@ -102,6 +102,25 @@ void CheckRoundF16(StepChecker& check) {
   check.Out(shape);
 }
 
+void CheckConvertCodes(StepChecker& check) {
+  Step& step = check.step();
+  step.width = check.Int(0, 1);
+  constexpr int64_t kMostOffset = int64_t{1} << 24;
+  step.conversion = {
+      .multiplier = static_cast<int32_t>(check.Int(1, 1, 1 << 14)),
+      .shift = static_cast<int32_t>(check.Int(2, 16, 22)),
+      .offset = static_cast<int32_t>(check.Int(3, -kMostOffset, kMostOffset))};
+  step.grid = {.scale = GridScale(check, 0),
+               .zero_point = static_cast<int32_t>(check.Int(4, 0, 65535)),
+               .least = 0,
+               .most = 65535};
+  step.to = {.scale = GridScale(check, 1),
+             .zero_point = static_cast<int32_t>(check.Int(5, 0, 255))};
+  const Shape shape{check.rows(), step.width};
+  check.In(0, shape);
+  check.Out(shape);
+}
+
 void CheckCodePlanes(StepChecker& check) {
   Step& step = check.step();
   step.inner = check.Int(0, 1, kMaxCodeDepth);
@@ -129,6 +148,7 @@ void CheckCodeMatMul(StepChecker& check) {
   step.planes = check.Int(0, 1, 2);
   step.grid = {.scale = GridScale(check, 0),
                .zero_point = static_cast<int32_t>(check.Int(1, 0, 65535))};
+  step.dropped_bits = check.Int(2, 0, 31);
   if (!check.ok()) return;
   check.InBytes(0, PlaneBytes(check.rows(), w.cols, step.planes));
   check.Vector(2, w.rows);

@@ -16,6 +16,7 @@ void CheckDecode(StepChecker& check);
 void CheckEncode(StepChecker& check);
 void CheckRound(StepChecker& check);
 void CheckRoundF16(StepChecker& check);
+void CheckConvertCodes(StepChecker& check);
 void CheckCodePlanes(StepChecker& check);
 void CheckCodeMatMul(StepChecker& check);
 // engine_check_attention.cc

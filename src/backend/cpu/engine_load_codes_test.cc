@@ -29,7 +29,8 @@ constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 class HostileCodes : public ::testing::TestWithParam<EncodingStyle> {
  protected:
   void SetUp() override {
-    const auto made = testing::MakeRandomEncodedGraph(kSeed, GetParam());
+    auto made = testing::MakeRandomEncodedGraph(kSeed, GetParam());
+    testing::RoundAsChips(made.module, 8);
     auto artifact = testing::LowerForTest(made.module);
     ASSERT_TRUE(artifact.ok()) << artifact.error().message;
     artifact_ = *artifact;
@@ -181,7 +182,8 @@ TEST(HostileCodesCoverage, PlansHaveEveryInstructionOfEncodings) {
   for (const EncodingStyle style :
        {EncodingStyle::kStatic, EncodingStyle::kHalf,
         EncodingStyle::kDynamic}) {
-    const auto made = testing::MakeRandomEncodedGraph(kSeed, style);
+    auto made = testing::MakeRandomEncodedGraph(kSeed, style);
+    testing::RoundAsChips(made.module, 8);
     const auto artifact = testing::LowerForTest(made.module);
     ASSERT_TRUE(artifact.ok());
     const auto plan = ParsePlan(

@@ -97,7 +97,7 @@ constexpr RunFn kRun[] = {
     RunActivate,   RunGatedMul,   RunSoftcap,     RunCopyRows,     RunDecode,
     RunEncode,     RunRound,      RunRoundF16,    RunQuantizeRows, RunMatMulQ,
     RunCodePlanes, RunCodeMatMul, RunBatchMatMul, RunSoftmax,      RunConcat,
-    RunTranspose,  RunAddRow,     RunLayerNorm};
+    RunTranspose,  RunAddRow,     RunLayerNorm,   RunConvertCodes};
 static_assert(std::size(kRun) == kNumPlanOps);
 
 }  // namespace

@@ -42,6 +42,14 @@ struct RunContext {
   int64_t begin;           // first row of the step that is no padding
 };
 
+// ir::CodeConversion, which the engine does not know: how codes of u16 become
+// codes of u8.
+struct FixedPoint {
+  int32_t multiplier = 1;
+  int32_t shift = 16;
+  int32_t offset = 0;
+};
+
 // How codes stand for numbers: value = scale * (code - zero_point).
 struct Grid {
   float scale = 0;
@@ -75,11 +83,14 @@ struct Step {
   Activation activation = Activation::kSilu;
   MatMulFn matmul = nullptr;
   MatMulQFn matmul_q = nullptr;
-  WeightView weight;        // of kEmbed and the matmuls of weights
-  int64_t inner = 0;        // K of kQuantizeRows, kCodePlanes and kBatchMatMul
-  int64_t planes = 0;       // byte planes of codes
-  int64_t matrix_rows = 0;  // M of kBatchMatMul
-  Grid grid;                // of kDecode, kEncode, kRound and code planes
+  WeightView weight;         // of kEmbed and the matmuls of weights
+  int64_t inner = 0;         // K of kQuantizeRows, kCodePlanes and kBatchMatMul
+  int64_t planes = 0;        // byte planes of codes
+  int64_t dropped_bits = 0;  // of kCodeMatMul and kBatchMatMul
+  int64_t matrix_rows = 0;   // M of kBatchMatMul
+  Grid grid;                 // of kDecode, kEncode, kRound and code planes
+  Grid to;                   // of the output of kConvertCodes
+  FixedPoint conversion;     // of kConvertCodes
   DType dtype = DType::kF32;  // of codes
   float a_step = 0;           // of kBatchMatMul
   float b_step = 0;
@@ -107,6 +118,7 @@ void RunDecode(const Step& step, const RunContext& context);
 void RunEncode(const Step& step, const RunContext& context);
 void RunRound(const Step& step, const RunContext& context);
 void RunRoundF16(const Step& step, const RunContext& context);
+void RunConvertCodes(const Step& step, const RunContext& context);
 void RunCodePlanes(const Step& step, const RunContext& context);
 void RunCodeMatMul(const Step& step, const RunContext& context);
 // Floats of scratch that a thread of RunCodeMatMul uses.

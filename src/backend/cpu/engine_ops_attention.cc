@@ -1,4 +1,7 @@
 // Attention, whole and in parts.
+#include <algorithm>
+#include <cmath>
+
 #include "backend/cpu/engine_split.h"
 
 namespace hexllm::cpu {
@@ -65,17 +68,42 @@ void RunAttention(const Step& step, const RunContext& context) {
 
 // Split over the rows of all matrices; a part that ends within a matrix is cut
 // there.
+namespace {
+
+// What the zero point of a adds to the columns of b[K,N], modulo 2^dropped_bits
+// (BatchMatMulArgs::zeros).
+void FindZeros(const Step& step, const float* b, double* zeros) {
+  const float inverse = 1.0f / step.b_step;
+  const int64_t mask = (int64_t{1} << step.dropped_bits) - 1;
+  std::fill_n(zeros, step.width, 0.0);
+  for (int64_t k = 0; k < step.inner; ++k, b += step.width) {
+    for (int64_t n = 0; n < step.width; ++n)
+      zeros[n] += static_cast<double>(std::nearbyint(b[n] * inverse));
+  }
+  for (int64_t n = 0; n < step.width; ++n) {
+    const int64_t zero = step.grid.zero_point * static_cast<int64_t>(zeros[n]);
+    zeros[n] = static_cast<double>(zero & mask);
+  }
+}
+
+}  // namespace
+
 void RunBatchMatMul(const Step& step, const RunContext& context) {
   const int64_t m = step.matrix_rows;
   const int64_t k = step.inner;
   const int64_t n = step.width;
   const int64_t rows = step.rows.count * m;
   const int64_t parts = NumParts(context, rows, std::max<int64_t>(1, k * n));
+  const bool drops = step.dropped_bits > 0;
   RunParts(context, parts, [&](int64_t part) {
+    auto* const scratch = reinterpret_cast<double*>(
+        context.scratch + part * context.scratch_stride);
+    double* const zeros = scratch + kBatchMatMulScratch;
     const int64_t end = rows * (part + 1) / parts;
     for (int64_t row = rows * part / parts; row < end;) {
       const int64_t matrix = row / m;
       const int64_t stop = std::min(end, (matrix + 1) * m);
+      if (drops) FindZeros(step, step.In(1) + matrix * k * n, zeros);
       context.kernels.batch_matmul(
           {.a = step.In(0) + row * k,
            .a_stride = k,
@@ -89,8 +117,9 @@ void RunBatchMatMul(const Step& step, const RunContext& context) {
            .scale = step.factor,
            .a_step = step.a_step,
            .b_step = step.b_step,
-           .scratch = reinterpret_cast<double*>(
-               context.scratch + part * context.scratch_stride)});
+           .zeros = drops ? zeros : nullptr,
+           .place = std::ldexp(1.0, static_cast<int>(step.dropped_bits)),
+           .scratch = scratch});
       row = stop;
     }
   });

@@ -1,5 +1,7 @@
 // Ops that round to codes, and the matmul of codes.
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -138,6 +140,25 @@ CodecFn EncoderOf(DType dtype) {
   }
 }
 
+// From one grid to another, in fixed point.
+void ConvertCodes(const Step& step, int64_t at, int64_t n) {
+  const float* const x = step.In(0) + at;
+  float* const out = step.Out() + at;
+  const FixedPoint by = step.conversion;
+  const float inverse = 1.0f / step.grid.scale;
+  ForEachChunk(n, [&](int64_t i, int64_t count) {
+    Chunk<float> values = LoadChunk(x + i, count);
+    for (float& value : values) {
+      const int32_t code = CodeOf(value, step.grid, inverse);
+      const int32_t t = ((code + 1) * by.multiplier + (1 << 14)) >> 15;
+      const int32_t made =
+          std::clamp((t + by.offset) >> (by.shift - 15), 0, 255);
+      value = static_cast<float>(made - step.to.zero_point) * step.to.scale;
+    }
+    StoreChunk(values, count, out + i);
+  });
+}
+
 // --- Code planes ---
 
 // Where the planes of a chunk of codes go; `high` is null for one plane.
@@ -190,7 +211,10 @@ void WritePlanes(const Step& step, const CodePlanes& planes, int64_t row) {
 //
 //   sum_k x w = sum_k X W + p sum_k X + o sum_k w
 //
-// All terms are whole numbers below 2^53: exact in double.
+// All terms are whole numbers below 2^53: exact in double. With dropped bits, x
+// keeps its zero point Z, and each term loses its low bits by itself:
+//
+//   floor((sum_k x w) / 2^b) - floor(Z sum_k w / 2^b + 1/2) + trunc(bias / 2^b)
 
 // Rows that one block of dot products covers.
 constexpr int64_t kRowTile = 128;
@@ -234,9 +258,10 @@ void ComputeDots(const Step& step, const RunContext& context,
 }
 
 // What is added to the dot products of each output of a panel, and what they
-// are multiplied by.
+// are multiplied by. `rest` is added once bits are dropped.
 struct PanelTerms {
   std::array<double, kPackedRows> offsets = {};
+  std::array<double, kPackedRows> rest = {};
   std::array<double, kPackedRows> factors = {};
 };
 
@@ -244,13 +269,22 @@ PanelTerms TermsOf(const Step& step, int64_t n) {
   PanelTerms terms;
   const auto* sums = reinterpret_cast<const int32_t*>(step.at[3]) + n;
   const auto* bias = reinterpret_cast<const int32_t*>(step.at[4]);
+  const bool drops = step.dropped_bits > 0;
+  const int64_t place = int64_t{1} << step.dropped_bits;
+  const int64_t zero = step.grid.zero_point;
   const auto offset =
-      static_cast<double>(PlaneOffset(step.planes) - step.grid.zero_point);
+      static_cast<double>(PlaneOffset(step.planes) - (drops ? 0 : zero));
   const int64_t count = std::min(kPackedRows, step.weight.rows - n);
   for (int64_t j = 0; j < count; ++j) {
     const auto at = static_cast<size_t>(j);
+    const int64_t b = bias == nullptr ? 0 : bias[n + j];
     terms.offsets[at] = offset * static_cast<double>(sums[j]);
-    if (bias != nullptr) terms.offsets[at] += static_cast<double>(bias[n + j]);
+    if (drops) {
+      terms.rest[at] = static_cast<double>(
+          b / place - ((zero * sums[j] + place / 2) >> step.dropped_bits));
+    } else {
+      terms.offsets[at] += static_cast<double>(b);
+    }
     terms.factors[at] = static_cast<double>(step.grid.scale) *
                         static_cast<double>(step.In(2)[n + j]);
   }
@@ -275,18 +309,30 @@ std::array<double, kPackedRows> SumOfDots(const Step& step, const Tile& tile,
   return sums;
 }
 
+// Takes the low bits of the sums of a panel away and adds the rest.
+void DropBits(int64_t bits, const PanelTerms& terms,
+              std::array<double, kPackedRows>& sums) {
+  const auto place = static_cast<double>(int64_t{1} << bits);
+  for (size_t j = 0; j < kPackedRows; ++j) {
+    sums[j] = (std::floor(sums[j] / place) + terms.rest[j]) * place;
+  }
+}
+
 void WriteTile(const Step& step, const CodePlanes& planes, const Tile& tile) {
   const PanelTerms terms = TermsOf(step, tile.n);
   const int64_t count = std::min(kPackedRows, step.weight.rows - tile.n);
   const double low = WeightPlanes(step.weight) == 2 ? 128 : 0;
   for (int64_t r = 0; r < tile.rows; ++r) {
     const int64_t row = tile.row + r;
-    const std::array<double, kPackedRows> sums = SumOfDots(step, tile, r);
+    std::array<double, kPackedRows> sums = SumOfDots(step, tile, r);
     const double row_term = low * static_cast<double>(planes.sums[row]);
+    for (size_t j = 0; j < kPackedRows; ++j) {
+      sums[j] += row_term + terms.offsets[j];
+    }
+    if (step.dropped_bits > 0) DropBits(step.dropped_bits, terms, sums);
     std::array<float, kPackedRows> y;
     for (size_t j = 0; j < kPackedRows; ++j) {
-      y[j] = static_cast<float>((sums[j] + (row_term + terms.offsets[j])) *
-                                terms.factors[j]);
+      y[j] = static_cast<float>(sums[j] * terms.factors[j]);
     }
     std::memcpy(step.Out() + row * step.width + tile.n, y.data(),
                 static_cast<size_t>(count) * sizeof(float));
@@ -323,6 +369,11 @@ void RunRoundF16(const Step& step, const RunContext& context) {
   SplitElements(step, context, 1, [&](int64_t at, int64_t n) {
     context.kernels.round_f16(step.In(0) + at, step.Out() + at, n);
   });
+}
+
+void RunConvertCodes(const Step& step, const RunContext& context) {
+  SplitElements(step, context, 1,
+                [&](int64_t at, int64_t n) { ConvertCodes(step, at, n); });
 }
 
 void RunCodePlanes(const Step& step, const RunContext& context) {

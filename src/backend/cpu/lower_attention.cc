@@ -69,13 +69,21 @@ Status EmitMatMul(GraphLowering& lowering, const ir::Node& node) {
   float a_step = GridStep(lowering.graph(), node.inputs[0]);
   float b_step = GridStep(lowering.graph(), node.inputs[1]);
   if (a_step == 0 || b_step == 0) a_step = b_step = 0;
+  const int64_t dropped =
+      OptionalIntAttr(node.attrs, ir::AttrName::kDroppedBits);
+  int64_t a_zero = 0;
+  if (a_step != 0)
+    a_zero =
+        UnsignedGridOf(*lowering.graph()[node.inputs[0]].encoding)->zero_point;
+  if (dropped > 0 && a_step == 0)
+    return lowering.Unsupported(node, "dropped_bits: expected inputs in codes");
   const RowRange rows = lowering.Unordered(out[0]);
   lowering.Emit(
       node, {.op = PlanOp::kBatchMatMul,
              .in = {a, b},
              .out = lowering.Output(node, rows),
              .rows = rows,
-             .ints = {shape[1], shape[2], out[2]},
+             .ints = {shape[1], shape[2], out[2], a_zero, dropped},
              .floats = {FloatOf(node, ir::AttrName::kScale), a_step, b_step}});
   return OkStatus();
 }

@@ -120,6 +120,20 @@ Instruction RoundInstruction(const Encoding& encoding, int64_t width) {
           .floats = {encoding.scales[0]}};
 }
 
+Result<Instruction> ConvertInstruction(const Encoding& from, const Encoding& to,
+                                       int64_t width) {
+  const auto by = ir::FindConversion(from, to);
+  if (!by) {
+    return Error{ErrorCode::kUnsupported,
+                 "fixed_point: expected a convert from u16 to u8 of a scale "
+                 "more than 32 times as large"};
+  }
+  return Instruction{.op = PlanOp::kConvertCodes,
+                     .ints = {width, by->multiplier, by->shift, by->offset,
+                              ZeroPoint(from), ZeroPoint(to)},
+                     .floats = {from.scales[0], to.scales[0]}};
+}
+
 Instruction CodecInstruction(PlanOp op, const Encoding& encoding,
                              int64_t width) {
   const bool codes = HasCodes(encoding);

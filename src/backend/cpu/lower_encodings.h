@@ -34,6 +34,10 @@ bool KeepsMemory(const ir::Graph& graph, const ir::Node& node);
 // The instruction that rounds x[rows, width] to `encoding`; operands, rows and
 // name are still to be filled in.
 Instruction RoundInstruction(const ir::Encoding& encoding, int64_t width);
+// The same for a convert from `from` in fixed point. kUnsupported for
+// encodings that ir::FindConversion does not convert.
+Result<Instruction> ConvertInstruction(const ir::Encoding& from,
+                                       const ir::Encoding& to, int64_t width);
 // The same for kDecode and kEncode.
 Instruction CodecInstruction(PlanOp op, const ir::Encoding& encoding,
                              int64_t width);

@@ -68,10 +68,11 @@ Status GraphLowering::RunNode(const Node& node) {
     HX_ASSIGN_OR_RETURN(const Operand from, Activation(node, 0));
     const RowRange rows = MemoryRows(node.inputs[0]);
     Output(node, rows, {0});
-    Round(node, from);
+    HX_RETURN_IF_ERROR(Round(node, from));
   } else {
     HX_RETURN_IF_ERROR(EmitNode(*this, node));
-    if (NeedsRounding(graph_, node)) Round(node, Root(node.output).operand);
+    if (NeedsRounding(graph_, node))
+      HX_RETURN_IF_ERROR(Round(node, Root(node.output).operand));
   }
   for (size_t i = 0; i < graph_.outputs.size(); ++i) {
     const ValueId output = graph_.outputs[i].value;
@@ -244,14 +245,22 @@ void GraphLowering::DecodeInput(ValueId root) {
 }
 
 // Rounds `from` to the encoding of the node's output, whose memory is known.
-void GraphLowering::Round(const Node& node, Operand from) {
+Status GraphLowering::Round(const Node& node, Operand from) {
   const ValueState& state = Root(node.output);
-  Instruction round =
-      RoundInstruction(*EncodingOf(node.output), MemoryWidth(node.output));
+  const ir::Encoding& to = *EncodingOf(node.output);
+  const int64_t width = MemoryWidth(node.output);
+  Instruction round = RoundInstruction(to, width);
+  if (OptionalIntAttr(node.attrs, ir::AttrName::kFixedPoint) != 0) {
+    const auto& x = EncodingOf(node.inputs[0]);
+    auto made = ConvertInstruction(x ? *x : ir::Encoding{}, to, width);
+    if (!made.ok()) return Unsupported(node, made.error().message);
+    round = *std::move(made);
+  }
   round.in = {from};
   round.out = state.operand;
   round.rows = state.rows;
   Emit(node, std::move(round));
+  return OkStatus();
 }
 
 void GraphLowering::EncodeOutput(size_t i) {

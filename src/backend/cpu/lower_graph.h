@@ -129,7 +129,7 @@ class GraphLowering {
   void ReserveOutputs();
   Status RunNode(const ir::Node& node);
   void DecodeInput(ir::ValueId root);
-  void Round(const ir::Node& node, Operand from);
+  Status Round(const ir::Node& node, Operand from);
   void EncodeOutput(size_t i);
   Status CopyOutput(size_t i);
   Status CopyOutputs();

@@ -22,6 +22,9 @@ struct LinearNode {
   bool adds() const { return node.op == OpKind::kLinearAdd; }
   size_t bias_at() const { return adds() ? 3 : 2; }
   bool has_bias() const { return node.inputs.size() > bias_at(); }
+  int64_t dropped_bits() const {
+    return OptionalIntAttr(node.attrs, ir::AttrName::kDroppedBits);
+  }
 };
 
 // Bias in f32 and residual, absent where the node has none.
@@ -128,7 +131,8 @@ Status EmitCodes(GraphLowering& lowering, const LinearNode& linear,
                               .in = std::move(in),
                               .out = LinearOutput(lowering, linear),
                               .rows = linear.rows,
-                              .ints = {x_grid.planes, x_grid.zero_point},
+                              .ints = {x_grid.planes, x_grid.zero_point,
+                                       linear.dropped_bits()},
                               .floats = {x_grid.scale}});
   return OkStatus();
 }
@@ -165,6 +169,11 @@ Status EmitLinear(GraphLowering& lowering, const Node& node) {
       .node = node, .w = w, .rows = lowering.AxisRows(node.inputs[0])};
   const ir::Constant& constant = lowering.constant(w);
   const auto& encoding = constant.encoding;
+  const bool codes = encoding && HasCodes(*encoding);
+  if (linear.dropped_bits() > 0 && !codes) {
+    return lowering.Unsupported(
+        node, "dropped_bits: expected codes of input and weight");
+  }
   if (!encoding || encoding->dtype == DType::kF16) {
     return EmitFloat(lowering, linear);
   }

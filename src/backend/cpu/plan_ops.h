@@ -79,14 +79,15 @@ enum class PlanOp : uint16_t {
   // 255 or 65535: signed encodings are shifted.
   kCodePlanes,
   // in planes of x[R,K], panels[N,K] i8 or i16, scales[1,N], sums[1,N] i32 (of
-  // each row's codes), bias[1,N] i32?; out [R,N]; ints {planes, zero_point} and
-  // floats {scale} of x
+  // each row's codes), bias[1,N] i32?; out [R,N]; ints {planes and zero_point
+  // of x,
+  // dropped_bits (ir/ops/encoded_linear.h)}; floats {scale of x}
   kCodeMatMul,
 
   // --- Attention in parts ---
 
-  // in a[B,M,K], b[B,K,N]; out [B,M,N]; B = R; ints {M, K, N}; floats {scale,
-  // scale of a, scale of b (0, 0 = not encoded)}
+  // in a[B,M,K], b[B,K,N]; out [B,M,N]; B = R; ints {M, K, N, zero_point of a,
+  // dropped_bits}; floats {scale, scale of a, scale of b (0, 0 = not encoded)}
   kBatchMatMul,
   // in x[R,width]; out same; ints {width}: over each row
   kSoftmax,
@@ -101,8 +102,12 @@ enum class PlanOp : uint16_t {
   // in x[R,n,M], weight[1,M] f32, bias[1,M] f32; out same; ints {n, M};
   // floats {eps}
   kLayerNorm,
+  // in x[R,width], on a grid of u16; out same, on one of u8 (ConvertCode in
+  // ir/encode.h); ints {width, multiplier, shift, offset, zero_point of x,
+  // zero_point}; floats {scale of x, scale}
+  kConvertCodes,
 };
 
-inline constexpr int kNumPlanOps = static_cast<int>(PlanOp::kLayerNorm) + 1;
+inline constexpr int kNumPlanOps = static_cast<int>(PlanOp::kConvertCodes) + 1;
 
 }  // namespace hexllm::cpu

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "backend/htp/lower_rounding.h"
 #include "backend/htp/lower_testing.h"
 #include "backend/htp/qnn_testing.h"
 #include "backend/htp/tensor_name.h"
@@ -63,6 +64,7 @@ class EncodedDecoder {
     const auto warnings = quant::AssignEncodings(
         decoder_.module, {.recipe = &recipe, .ranges = &ranges});
     EXPECT_TRUE(warnings.ok()) << warnings.error().message;
+    ModelRounding(decoder_.module, FindSoc(variant.soc).value());
   }
   const ir::Module& module() const { return decoder_.module; }
 
@@ -102,20 +104,20 @@ std::string NameOf(
 
 // A cache of 8 bits has 8 numbers per token here: two of them a step away are
 // 38 dB.
-constexpr Variant kVariants[] = {{"16a8w", 8, 65},
-                                 {"16a8w", 16, 55},
-                                 {"16a8w", 16, 55, Form::kOther},
-                                 {"16a4w", 8, 36},
+constexpr Variant kVariants[] = {{"16a8w", 8, 70},
+                                 {"16a8w", 16, 58},
+                                 {"16a8w", 16, 58, Form::kOther},
+                                 {"16a4w", 8, 42},
                                  {"8a8w", 8, 20},
                                  {"fp16", 16, 50},
                                  {"fp16", 16, 50, Form::kOther},
-                                 {"16a8w", 8, 65, Form::kUsual, "SM8850"},
-                                 {"16a4w", 8, 36, Form::kUsual, "SM8850"},
-                                 {"16a8w", 8, 65, Form::kUsual, "SM8650"},
-                                 {"16a8w", 16, 55, Form::kUsual, "SM8650"},
-                                 {"16a4w", 8, 36, Form::kUsual, "SM8650"},
-                                 {"16a8w", 8, 65, Form::kUsual, "SM8550"},
-                                 {"16a4w", 8, 36, Form::kUsual, "SM8550"},
+                                 {"16a8w", 8, 70, Form::kUsual, "SM8850"},
+                                 {"16a4w", 8, 42, Form::kUsual, "SM8850"},
+                                 {"16a8w", 8, 70, Form::kUsual, "SM8650"},
+                                 {"16a8w", 16, 58, Form::kUsual, "SM8650"},
+                                 {"16a4w", 8, 42, Form::kUsual, "SM8650"},
+                                 {"16a8w", 8, 70, Form::kUsual, "SM8550"},
+                                 {"16a4w", 8, 42, Form::kUsual, "SM8550"},
                                  {"16a8w", 8, 45, Form::kUsual, "SM8450"},
                                  {"16a4w", 8, 36, Form::kUsual, "SM8450"},
                                  {"16a8w", 8, 45, Form::kUsual, "SM8350"}};

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "base/check.h"
@@ -158,6 +159,9 @@ HostTensor LinearOfCodes(const OpContext& context,
   const auto width_out = static_cast<size_t>(output.shape[1]);
   const std::vector<int32_t> x_steps = Steps(x, *inputs[0]);
   const size_t width_in = x_steps.size() / rows;
+  const int64_t dropped =
+      OptionalIntAttr(context.attrs, AttrName::kDroppedBits);
+  const int64_t place = int64_t{1} << dropped;
   HostTensor out{.type = output,
                  .floats = std::vector<float>(rows * width_out)};
   for (size_t n = 0; n < width_out; ++n) {
@@ -166,10 +170,15 @@ HostTensor LinearOfCodes(const OpContext& context,
                         static_cast<double>(w.scales[w.axis < 0 ? 0 : n]);
     const int64_t bias =
         inputs.size() > 2 ? EncodeBias(inputs[2]->floats[n], step) : 0;
+    const int64_t zero =
+        ZeroFromZero(x) *
+        std::accumulate(w_steps.begin(), w_steps.end(), int64_t{0});
     for (size_t t = 0; t < rows; ++t) {
-      int64_t acc = bias;
+      int64_t products = 0;
       for (size_t k = 0; k < width_in; ++k)
-        acc += x_steps[t * width_in + k] * w_steps[k];
+        products += x_steps[t * width_in + k] * w_steps[k];
+      const int64_t acc =
+          DropBits(products, zero, dropped) + bias / place * place;
       out.floats[t * width_out + n] =
           static_cast<float>(static_cast<double>(acc) * step);
     }

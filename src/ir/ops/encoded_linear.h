@@ -19,6 +19,13 @@ bool IsLinearOfBlocks(const OpContext& context);
 //          (w code - w zero point) * block scale
 //   step = double(x.scale) * double(w.scale[n])
 //   out  = float((acc + EncodeBias(bias[n], step)) * step)
+//
+// With dropped_bits = b the low b bits of each term are lost, where codes of x
+// count from 0 (signed ones are shifted) and zero is their zero point:
+//   acc = sum over k of x code * (w code - w zero point) * block scale
+//   sum = sum over k of          (w code - w zero point) * block scale
+//   out = float((floor(acc / 2^b) - floor(zero * sum / 2^b + 1/2) +
+//                trunc(EncodeBias(bias[n], step) / 2^b)) * 2^b * step)
 HostTensor LinearOfCodes(const OpContext& context,
                          std::span<const HostTensor* const> inputs,
                          const TensorType& output);

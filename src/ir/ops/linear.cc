@@ -4,7 +4,9 @@
 //
 // Weights and bias have any stored type. The layout is that of checkpoints
 // (torch.nn.Linear): one row per output. Sums are in double; where weights have
-// codes, they are as ir/ops/encoded_linear.h says.
+// codes, they are as ir/ops/encoded_linear.h says, and only there lose the low
+// {dropped_bits}, 1 to 31 of them, as the accumulators of a chip do.
+#include "base/check.h"
 #include "ir/axes.h"
 #include "ir/ops/encoded_linear.h"
 #include "ir/ops/table.h"
@@ -48,6 +50,7 @@ HostTensor InterpretLinear(const OpContext& context,
                            std::span<const HostTensor* const> inputs,
                            const TensorType& output) {
   if (IsLinearOfCodes(context)) return LinearOfCodes(context, inputs, output);
+  HX_CHECK(OptionalIntAttr(context.attrs, AttrName::kDroppedBits) == 0);
   if (IsLinearOfBlocks(context)) return LinearOfBlocks(context, inputs, output);
   return LinearOfFloats(inputs, output);
 }

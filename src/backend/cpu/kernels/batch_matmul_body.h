@@ -7,6 +7,7 @@
 // them with the addition changes nothing.
 #pragma once
 
+#include <math.h>
 #include <stdint.h>
 
 #include "backend/cpu/kernels/inline.h"
@@ -156,10 +157,19 @@ void MultiplySlice(const Slices& slices, const Slice& s) {
   }
 }
 
+// Takes what is below args.place from the sums of a row of a slice.
+HX_INLINE void DropBelowPlace(const BatchMatMulArgs& args, const Slice& s,
+                              double* sums) {
+  const double* zeros = args.zeros + s.n;
+  for (int64_t n = 0; n < s.columns; ++n) {
+    const double rounded = zeros[n] >= args.place / 2 ? 1.0 : 0.0;
+    sums[n] = (floor((sums[n] + zeros[n]) / args.place) - rounded) * args.place;
+  }
+}
+
 // Writes the finished sums, as floats.
 template <class V>
-void FinishSums(const BatchMatMulArgs& args, const Slice& s,
-                const double* sums) {
+void FinishSums(const BatchMatMulArgs& args, const Slice& s, double* sums) {
   const double unit =
       args.a_step == 0.0f
           ? 1.0
@@ -167,6 +177,7 @@ void FinishSums(const BatchMatMulArgs& args, const Slice& s,
   const double factor = unit * static_cast<double>(args.scale);
   const auto factors = V::DoubleSet(factor);
   for (int64_t r = 0; r < s.rows; ++r, sums += kSliceColumns) {
+    if (args.zeros != nullptr) DropBelowPlace(args, s, sums);
     float* out = args.out + (s.m + r) * args.out_stride + s.n;
     int64_t n = 0;
     for (; n + V::kDoubles <= s.columns; n += V::kDoubles) {

@@ -33,6 +33,11 @@ void BatchMatMul(const BatchMatMulArgs& args) {
         const double a = a_steps(args.a[m * args.a_stride + k]);
         sum += a * b_steps(args.b[k * args.b_stride + n]);
       }
+      if (args.zeros != nullptr) {
+        const double zero = args.zeros[n];
+        const double rounded = zero >= args.place / 2 ? 1.0 : 0.0;
+        sum = (std::floor((sum + zero) / args.place) - rounded) * args.place;
+      }
       args.out[m * args.out_stride + n] = static_cast<float>(sum * factor);
     }
   }

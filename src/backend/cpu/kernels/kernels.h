@@ -215,6 +215,12 @@ struct SoftmaxArgs {
 // of integers: rint(a * (1 / a_step)) and rint(b * (1 / b_step)), code - zero
 // point of numbers that lie on a grid, whose sum is exact, and the factor is
 // a_step * b_step * scale in double. One matrix of a batch per call.
+//
+// With `zeros` the sums lose what is below `place`, a power of 2, as
+// ir/ops/matmul.cc says: zeros[n] is what the zero point of a adds to column n,
+// modulo place, and
+//   out = float((floor((sum + zeros[n]) / place) - (zeros[n] >= place / 2)) *
+//               place * factor)
 struct BatchMatMulArgs {
   const float* a;  // [M, K]
   int64_t a_stride;
@@ -228,6 +234,8 @@ struct BatchMatMulArgs {
   float scale;
   float a_step;  // both 0: the numbers as they are; else both positive, normal
   float b_step;
+  const double* zeros = nullptr;  // [N] whole numbers from 0 to place - 1
+  double place = 1;
   double* scratch;  // kBatchMatMulScratch doubles, 64-byte aligned, one per
                     // thread
 };
