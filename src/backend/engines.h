@@ -12,11 +12,18 @@
 
 namespace hexllm {
 
-// Options that every backend takes.
+// Options of all backends together.
 struct BackendOptions {
   int threads = 0;               // on the CPU; 0 = one per physical core
   std::string qnn_lib_dir = {};  // htp: the folder of libQnnHtp.so
+  // htp: one of HtpPerformanceNames() and SharedBufferNames(); empty = what
+  // htp/engine.h says. kUsage for other names, and with another backend.
+  std::string htp_performance = {};
+  std::string shared_buffer = {};
 };
+
+std::span<const std::string_view> HtpPerformanceNames();
+std::span<const std::string_view> SharedBufferNames();
 
 // Names that CreateEngine takes.
 std::span<const std::string_view> BackendNames();

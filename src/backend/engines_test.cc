@@ -32,6 +32,20 @@ TEST(Engines, OthersAreRefusedWithTheList) {
               ::testing::Not(::testing::HasSubstr("\n")));
 }
 
+TEST(Engines, FlagsOfTheHtpAreNotForTheCpu) {
+  for (const BackendOptions& options :
+       {BackendOptions{.htp_performance = "burst"},
+        BackendOptions{.shared_buffer = "off"}}) {
+    const auto engine = CreateEngine("cpu", options);
+    ASSERT_FALSE(engine.ok());
+    EXPECT_EQ(engine.error().code, ErrorCode::kUsage);
+  }
+  const auto mode = CreateEngine("htp", {.htp_performance = "brust"});
+  ASSERT_FALSE(mode.ok());
+  EXPECT_EQ(mode.error().code, ErrorCode::kUsage);
+  EXPECT_THAT(mode.error().message, ::testing::HasSubstr("'burst'"));
+}
+
 TEST(Engines, OptionsReachTheBackend) {
   const auto engine = CreateEngine("cpu", {.threads = -3});
   ASSERT_FALSE(engine.ok());

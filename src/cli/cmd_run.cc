@@ -201,6 +201,7 @@ Body AddRun(CLI::App& app) {
       ->type_name("FILE");
   app.add_flag("-q,--quiet", flags->quiet, "No progress and no statistics");
   AddEngineFlags(app, flags->engine);
+  AddDeviceFlags(app, flags->engine);
   AddSourceFlags(app, flags->compile.source);
   AddRecipeFlags(app, flags->quant);
   AddDataDirFlag(app, flags->quant.calibration.data_dir);

@@ -229,6 +229,27 @@ void AddEngineFlags(CLI::App& app, BackendOptions& flags) {
       ->default_str("");
 }
 
+void AddDeviceFlags(CLI::App& app, BackendOptions& flags) {
+  const auto add = [&app](const char* name, std::string& flag, const char* text,
+                          std::span<const std::string_view> values) {
+    app.add_option(name, flag, text)
+        ->check(CLI::IsMember(
+                    std::vector<std::string>(values.begin(), values.end()))
+                    .description(""))
+        ->type_name("MODE");
+  };
+  add("--htp-performance", flags.htp_performance,
+      "Clocks of a device's HTP while steps run: burst (its default there), "
+      "sustained_high_performance, high_performance, balanced, low_balanced, "
+      "high_power_saver, power_saver, low_power_saver, extreme_power_saver; "
+      "default leaves them to the device",
+      HtpPerformanceNames());
+  add("--shared-buffer", flags.shared_buffer,
+      "Inputs, outputs and caches in memory that a device's HTP sees, too: "
+      "auto (its default), on, off",
+      SharedBufferNames());
+}
+
 std::string QnnLibDir(const std::string& flag) {
   if (!flag.empty()) return flag;
   const char* sdk = std::getenv("QNN_SDK_ROOT");

@@ -60,6 +60,8 @@ bool IsArtifact(const std::string& path);
 
 // -t, --threads and --qnn-lib-dir.
 void AddEngineFlags(CLI::App& app, BackendOptions& flags);
+// --htp-performance and --shared-buffer.
+void AddDeviceFlags(CLI::App& app, BackendOptions& flags);
 // The folder of the QNN libraries: `flag`, else that of the SDK at
 // QNN_SDK_ROOT, else "".
 std::string QnnLibDir(const std::string& flag);

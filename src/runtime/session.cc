@@ -56,6 +56,10 @@ Result<std::unique_ptr<Decoder>> MakeDecoder(const SessionConfig& config) {
                       ChooseSteps(steps, config.options.prompt_step_tokens));
   HX_ASSIGN_OR_RETURN(KvGeometry geometry,
                       FindKvGeometry(manifest, {choice.block, choice.single}));
+  std::vector<StepGraph> used = {choice.single};
+  if (choice.block.shards != choice.single.shards) used.push_back(choice.block);
+  HX_RETURN_IF_ERROR(
+      config.engine->Reserve(FindBufferBytes(manifest, used, geometry)));
   HX_ASSIGN_OR_RETURN(KvManager kv,
                       KvManager::Create(*config.engine, std::move(geometry)));
   auto decoder = std::make_unique<Decoder>(std::move(kv));
@@ -78,6 +82,7 @@ Result<std::unique_ptr<Decoder>> MakeDecoder(const SessionConfig& config) {
 struct Session::Impl {
   Impl(const SessionConfig& config, std::unique_ptr<Decoder> made)
       : artifact(config.artifact),
+        engine(*config.engine),
         decoder(std::move(made)),
         sequence(decoder->sequence),
         sampler(manifest().vocab_size),
@@ -100,6 +105,7 @@ struct Session::Impl {
   }
 
   std::shared_ptr<const artifact::Artifact> artifact;
+  Engine& engine;
   std::unique_ptr<Decoder> decoder;
   Sequence& sequence;
   Sampler sampler;
@@ -131,6 +137,7 @@ Status Session::Impl::CheckIds(std::span<const int32_t> ids, size_t total,
 }
 
 Status Session::Impl::RunPrompt(std::span<const int32_t> ids, uint32_t reused) {
+  HX_ASSIGN_OR_RETURN(const BusyEngine busy, BusyEngine::Begin(engine));
   turn_start = Clock::now();
   statistics.turns.push_back({.reused_tokens = reused});
   const uint32_t before = sequence.kv.tokens();
@@ -214,6 +221,7 @@ Result<GenerateResult> Session::Generate(const GenerateOptions& options,
   HX_RETURN_IF_ERROR(CheckOptions(options, ids().size(), context_tokens()));
   if (impl.sequence.ids.empty())
     return Error{ErrorCode::kUsage, "nothing to continue: run a prompt first"};
+  HX_ASSIGN_OR_RETURN(const BusyEngine busy, BusyEngine::Begin(impl.engine));
   bool callback_failed = false;
   Clock::time_point mark = Clock::now();
   // Decoding time is without the time that the callback takes.
@@ -238,6 +246,7 @@ Result<GenerateResult> Session::Generate(const GenerateOptions& options,
 Status Session::Logits(std::span<const int32_t> ids, const LogitsSink& sink) {
   HX_RETURN_IF_ERROR(
       impl_->CheckIds(ids, ids.size(), impl_->prompt.MaxTokensWithLogits(0)));
+  HX_ASSIGN_OR_RETURN(const BusyEngine busy, BusyEngine::Begin(impl_->engine));
   TruncateSequence(impl_->sequence, 0);
   const Status status = impl_->prompt.RunWithLogits(ids, sink);
   ResetSequence(impl_->sequence);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -123,6 +124,37 @@ Result<KvGeometry> FindKvGeometry(const Manifest& manifest,
     }
   }
   return geometry;
+}
+
+uint64_t FindBufferBytes(const Manifest& manifest,
+                         const std::vector<StepGraph>& steps,
+                         const KvGeometry& geometry) {
+  uint64_t total = 0;
+  const auto add = [&total](uint64_t bytes) {
+    total +=
+        (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  };
+  for (const auto* tensors : {&geometry.k, &geometry.v}) {
+    for (const KvTensorShape& shape : *tensors)
+      add(shape.outer * shape.column_bytes * geometry.capacity);
+  }
+  for (const StepGraph& step : steps) {
+    // Shards share inputs of one role; hidden_in is the last hidden_out.
+    std::set<std::string> seen;
+    for (const size_t shard : step.shards) {
+      const GraphEntry& graph = manifest.graphs[shard];
+      for (const IoSpec& spec : graph.inputs) {
+        const RoleKind kind = spec.role.kind;
+        if (kind != RoleKind::kKIn && kind != RoleKind::kVIn &&
+            kind != RoleKind::kHiddenIn &&
+            seen.insert(RoleToString(spec.role)).second)
+          add(StorageBytes(spec.dtype, spec.shape).value());
+      }
+      for (const IoSpec& spec : graph.outputs)
+        add(StorageBytes(spec.dtype, spec.shape).value());
+    }
+  }
+  return total;
 }
 
 }  // namespace hexllm

@@ -44,4 +44,10 @@ Result<StepChoice> ChooseSteps(const std::vector<StepGraph>& steps,
 Result<KvGeometry> FindKvGeometry(const artifact::Manifest& manifest,
                                   const std::vector<StepGraph>& steps);
 
+// Bytes of the buffers that a session needs for these steps and their cache
+// with the smart mask, each rounded up to kBufferAlignment.
+uint64_t FindBufferBytes(const artifact::Manifest& manifest,
+                         const std::vector<StepGraph>& steps,
+                         const KvGeometry& geometry);
+
 }  // namespace hexllm

@@ -75,19 +75,29 @@ Result<DynamicLibrary> DynamicLibrary::Load(const std::string& folder,
                              Printable(library.path_), name)};
   }
   HX_RETURN_IF_ERROR(CheckWhole(library.path_));
+  HX_RETURN_IF_ERROR(library.Open());
+  return library;
+}
+
+Result<DynamicLibrary> DynamicLibrary::LoadFromSystem(const std::string& name) {
+  DynamicLibrary library;
+  library.path_ = name;
+  HX_RETURN_IF_ERROR(library.Open());
+  return library;
+}
+
+Status DynamicLibrary::Open() {
   {
     const SilentStdout silent;
-    library.handle_ = dlopen(library.path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+    handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
-  if (library.handle_ == nullptr) {
-    const char* why = dlerror();
-    return Error{ErrorCode::kEnvironment,
-                 fmt::format("{}: cannot be loaded: {}; is it for this "
-                             "processor and are its libraries beside it?",
-                             Printable(library.path_),
-                             Printable(why == nullptr ? "" : why))};
-  }
-  return library;
+  if (handle_ != nullptr) return OkStatus();
+  const char* why = dlerror();
+  return Error{
+      ErrorCode::kEnvironment,
+      fmt::format("{}: cannot be loaded: {}; is it for this processor "
+                  "and are its libraries beside it?",
+                  Printable(path_), Printable(why == nullptr ? "" : why))};
 }
 
 DynamicLibrary::DynamicLibrary(DynamicLibrary&& other) noexcept

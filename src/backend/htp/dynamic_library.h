@@ -22,6 +22,10 @@ class DynamicLibrary {
   static Result<DynamicLibrary> Load(const std::string& folder,
                                      const std::string& name);
 
+  // Loads the library `name` of the system, as the dynamic linker finds it.
+  // kEnvironment when it does not.
+  static Result<DynamicLibrary> LoadFromSystem(const std::string& name);
+
   DynamicLibrary() = default;
   DynamicLibrary(DynamicLibrary&& other) noexcept;
   DynamicLibrary& operator=(DynamicLibrary&& other) noexcept;
@@ -32,6 +36,9 @@ class DynamicLibrary {
   const std::string& path() const { return path_; }
 
  private:
+  // path_ is set.
+  Status Open();
+
   void* handle_ = nullptr;
   std::string path_;
 };

@@ -96,31 +96,29 @@ Status HtpGraph::Bind(IoDirection direction, size_t index,
   slot.bound = true;
   if (!slot.tensor) return OkStatus();
   if (!input) return executable_->BindOutput(*slot.tensor, memory);
-  if (entry_.inputs[index].role.kind != RoleKind::kToken) {
-    return executable_->BindInput(*slot.tensor, memory);
-  }
-  tokens_ = memory;
-  checked_tokens_.resize(memory.size() / sizeof(int32_t));
-  return executable_->BindInput(
-      *slot.tensor, std::as_writable_bytes(std::span(checked_tokens_)));
+  if (entry_.inputs[index].role.kind == RoleKind::kToken) tokens_ = memory;
+  return executable_->BindInput(*slot.tensor, memory);
 }
 
-Status HtpGraph::CopyTokens(StepRows rows) {
+// The library fails on ids beyond the vocabulary, those of padding rows too.
+Status HtpGraph::CheckTokens(StepRows rows) {
   const auto vocab = static_cast<int64_t>(artifact_->manifest().vocab_size);
-  for (size_t row = 0; row < checked_tokens_.size(); ++row) {
+  for (size_t row = 0; row < tokens_.size() / sizeof(int32_t); ++row) {
+    std::byte* at = tokens_.data() + row * sizeof(int32_t);
     int32_t id = 0;
-    if (row >= rows.begin) {
-      std::memcpy(&id, tokens_.data() + row * sizeof(id), sizeof(id));
+    if (row < rows.begin) {
+      std::memcpy(at, &id, sizeof(id));
+    } else {
+      std::memcpy(&id, at, sizeof(id));
     }
     HX_RETURN_IF_ERROR(CheckTokenId(id, static_cast<int64_t>(row), vocab));
-    checked_tokens_[row] = id;
   }
   return OkStatus();
 }
 
 Status HtpGraph::Execute(StepRows rows) {
   HX_RETURN_IF_ERROR(CheckReady(entry_, rows, inputs_, outputs_));
-  HX_RETURN_IF_ERROR(CopyTokens(rows));
+  HX_RETURN_IF_ERROR(CheckTokens(rows));
   return executable_->Execute();
 }
 

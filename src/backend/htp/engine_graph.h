@@ -43,17 +43,14 @@ class HtpGraph final : public ExecutableGraph {
 
   HtpGraph(GraphSource source, std::unique_ptr<QnnExecutable> executable);
   Status MatchTensors();
-  Status CopyTokens(StepRows rows);
+  Status CheckTokens(StepRows rows);
 
   std::shared_ptr<const artifact::Artifact> artifact_;
   const artifact::GraphEntry& entry_;
   std::unique_ptr<QnnExecutable> executable_;
   std::vector<Slot> inputs_;
   std::vector<Slot> outputs_;
-  // The library fails on ids beyond the vocabulary, those of padding rows too:
-  // it reads this copy.
-  std::span<const std::byte> tokens_;
-  std::vector<int32_t> checked_tokens_;
+  std::span<std::byte> tokens_;  // i32 [T]; empty when there are none
 };
 
 }  // namespace hexllm::htp

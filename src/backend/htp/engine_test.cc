@@ -97,6 +97,7 @@ TEST_F(HtpEngine, ChecksTokensOfAllRowsButPadding) {
   std::ranges::copy(std::vector<int32_t>{-1, 1 << 30, 3, 7},
                     graph->Tokens().begin());
   EXPECT_TRUE(graph->graph().Execute({.begin = 2}).ok());
+  graph->Tokens()[1] = 1 << 30;
   ExpectError(graph->graph().Execute({.begin = 1}), ErrorCode::kUsage,
               "token id 1073741824 of row 1: expected 0 to 7");
   ExpectError(graph->graph().Execute({.begin = 4}), ErrorCode::kUsage,
@@ -147,6 +148,18 @@ TEST_F(HtpEngine, ComparesTheManifestWithTheContext) {
   ExpectError(LoadStatus(), ErrorCode::kBadInput, "no tensor 'logits'");
   entry().outputs.clear();
   ExpectError(LoadStatus(), ErrorCode::kBadInput, "has 2 inputs and outputs");
+}
+
+TEST_F(HtpEngine, TheSimulatorHasNoSharedMemoryAndNoClocks) {
+  const std::string folder = FindQnnFolder().value();
+  ExpectError(
+      CreateEngine({.lib_dir = folder, .shared_buffer = SharedBuffer::kOn})
+          .status(),
+      ErrorCode::kUnsupported, "--shared-buffer on");
+  ExpectError(
+      CreateEngine({.lib_dir = folder, .performance = Performance::kBurst})
+          .status(),
+      ErrorCode::kUnsupported, "--htp-performance");
 }
 
 TEST_F(HtpEngine, RefusesAContextThatIsDamaged) {

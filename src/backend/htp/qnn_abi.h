@@ -29,6 +29,10 @@ inline constexpr const char* kPackage = "qti.aisw";
 inline constexpr Result kOk = 0;
 inline constexpr Result kErrorUnsupported = 1000;
 
+// Key of property_has_capability: tensors in registered memory. 0 is yes; the
+// simulator says no.
+inline constexpr uint32_t kTensorMemoryHandles = 502;
+
 struct Version {
   uint32_t major, minor, patch;
 };
@@ -173,7 +177,7 @@ struct TensorV1 {
   Quantization quantization;
   uint32_t rank;
   const uint32_t* dims;
-  uint32_t memory;  // 0: `buffer` holds the data
+  uint32_t memory;  // 0: `buffer`, kMemoryHandle: `memory_handle`
   union {
     ClientBuffer buffer;
     Handle memory_handle;
@@ -185,6 +189,8 @@ HX_ABI_AT(TensorV1, data_type, 24);
 HX_ABI_AT(TensorV1, quantization, 32);
 HX_ABI_AT(TensorV1, dims, 80);
 HX_ABI_AT(TensorV1, buffer, 96);
+
+inline constexpr uint32_t kMemoryHandle = 1;
 
 // Version 2 starts as version 1 does; we write version 1 and read both.
 struct Tensor {
@@ -253,13 +259,26 @@ struct HtpDeviceConfig {
 };
 HX_ABI_SIZE(HtpDeviceConfig, 32);
 
-enum class HtpContextOption : uint32_t { kWeightSharing = 1 };
+enum class HtpContextOption : uint32_t {
+  kWeightSharing = 1,   // boolean
+  kSpillFillGroup = 2,  // group
+  kFileReadBudget = 3,  // MiB of the binary that are read at a time
+};
+
+// Contexts with one spill-fill buffer; their graphs must not run at the same
+// time.
+struct SpillFillGroup {
+  Handle first;    // the group's first context; null in the first itself
+  uint64_t bytes;  // the most that a graph of the group needs, > 0
+};
+HX_ABI_SIZE(SpillFillGroup, 16);
 
 struct HtpContextConfig {
   HtpContextOption option;
   union {
     uint8_t boolean;
-    uint64_t pair[2];
+    SpillFillGroup group;
+    uint64_t mib;
   };
 };
 HX_ABI_SIZE(HtpContextConfig, 24);
@@ -298,10 +317,13 @@ using LogCallback = void (*)(const char* format, uint32_t level, uint64_t time,
                              va_list arguments);
 enum class LogLevel : uint32_t { kError = 1, kWarning = 2 };
 
+struct MemoryDescriptor;  // qnn_device_abi.h
+struct HtpInfrastructure;
+
 // The library's function table, by slot; only what we call has a type. Slots
 // are only ever added behind.
 struct Functions {
-  Handle property_has_capability;
+  Result (*property_has_capability)(uint32_t key);
   Result (*backend_create)(Handle log, const Config** configs, Handle* out);
   Handle backend_set_config;
   Result (*backend_get_api_version)(ApiVersion* out);
@@ -339,8 +361,12 @@ struct Functions {
   Handle log_set_level;
   Result (*log_free)(Handle log);
   Handle profile_functions[7];
-  Handle memory_functions[2];
-  Handle device_info_functions[3];
+  // On x86 always kErrorUnsupported.
+  Result (*memory_register)(Handle context, const MemoryDescriptor* memory,
+                            uint32_t count, Handle* out);
+  Result (*memory_deregister)(const Handle* handles, uint32_t count);
+  Handle device_info_functions[2];
+  Result (*device_get_infrastructure)(const HtpInfrastructure** out);
   Result (*device_create)(Handle log, const Config** configs, Handle* out);
   Handle device_set_config;
   Handle device_get_info;
@@ -352,6 +378,8 @@ HX_ABI_AT(Functions, context_create, 9 * 8);
 HX_ABI_AT(Functions, graph_create, 15 * 8);
 HX_ABI_AT(Functions, graph_execute, 21 * 8);
 HX_ABI_AT(Functions, log_create, 25 * 8);
+HX_ABI_AT(Functions, memory_register, 35 * 8);
+HX_ABI_AT(Functions, device_get_infrastructure, 39 * 8);
 HX_ABI_AT(Functions, device_create, 40 * 8);
 HX_ABI_AT(Functions, error_get_message, 48 * 8);
 

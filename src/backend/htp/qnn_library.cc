@@ -10,8 +10,6 @@
 namespace hexllm::htp {
 namespace {
 
-constexpr const char* kFileName = "libQnnHtp.so";
-
 std::string VersionText(abi::Version version) {
   return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
 }
@@ -54,10 +52,26 @@ constexpr ErrorRow kErrors[] = {
     {7003, "duplicate tensor name"},
     {7004, "bad tensor parameter"},
     {7005, "unsupported tensor parameter"},
+    {8001, "bad memory handle"},
+    {8002, "memory registered already"},
+    {8003, "mapping memory"},
+    {8004, "shape of the memory"},
+    {8005, "kind of memory"},
+    {13001, "bad power configuration"},
+    {13002, "unsupported power configuration"},
+    {13003, "no way to the device"},
     {14001, "bad device configuration"},
     {14002, "no such hardware"},
     {30010, "malformed context binary"},
 };
+
+bool IsSimulator([[maybe_unused]] const abi::Functions& api) {
+#ifdef __x86_64__
+  return api.property_has_capability(abi::kTensorMemoryHandles) != abi::kOk;
+#else
+  return false;
+#endif
+}
 
 std::string_view ErrorMeaning(uint64_t code) {
   for (const ErrorRow& row : kErrors)
@@ -94,7 +108,7 @@ Result<std::shared_ptr<const QnnLibrary>> QnnLibrary::Open(
   std::shared_ptr<QnnLibrary> library(new QnnLibrary);
   library->folder_ = folder;
   HX_ASSIGN_OR_RETURN(library->library_,
-                      DynamicLibrary::Load(folder, kFileName));
+                      DynamicLibrary::Load(folder, kLibraryFile));
   Status resolved = library->Resolve();
   if (!resolved.ok()) {
     return std::move(resolved).error().With(
@@ -121,6 +135,7 @@ Status QnnLibrary::Resolve() {
   core_ = provider->core_version;
   backend_ = provider->backend_version;
   HX_RETURN_IF_ERROR(CheckFunctions());
+  is_simulator_ = IsSimulator(api_);
   const char* build_id = nullptr;
   HX_RETURN_IF_ERROR(
       Check("backendGetBuildId", api_.backend_get_build_id(&build_id)));
@@ -130,6 +145,7 @@ Status QnnLibrary::Resolve() {
 
 Status QnnLibrary::CheckFunctions() const {
   const bool present[] = {
+      api_.property_has_capability != nullptr,
       api_.backend_create != nullptr,
       api_.backend_get_build_id != nullptr,
       api_.backend_get_supported_operations != nullptr,

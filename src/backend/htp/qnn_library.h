@@ -24,6 +24,8 @@ inline constexpr uint32_t kCoreMajor = 2;
 inline constexpr uint32_t kOldestCoreMinor = 32;
 inline constexpr uint32_t kTestedCoreMinor = 40;
 
+inline constexpr const char* kLibraryFile = "libQnnHtp.so";
+
 // The HTP provider that we can use. kEnvironment when no provider is for the
 // HTP, kUnsupported, naming both versions, when none has a usable version.
 Result<const abi::Provider*> ChooseProvider(
@@ -47,6 +49,9 @@ class QnnLibrary {
   const std::string& folder() const { return folder_; }
   // "v2.51.0.260929": for artifacts and reports.
   const std::string& build_id() const { return build_id_; }
+  // True for the library of x86, which simulates the HTP: it has no shared
+  // memory and no clocks, and loads no context with shared weights.
+  bool is_simulator() const { return is_simulator_; }
   // A warning for the user when the library is newer than what was tested, or
   // nothing.
   std::string VersionNote() const;
@@ -69,6 +74,7 @@ class QnnLibrary {
   abi::Functions api_ = {};
   abi::Version core_ = {};
   abi::Version backend_ = {};
+  bool is_simulator_ = false;
   std::string build_id_;
 };
 

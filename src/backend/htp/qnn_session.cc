@@ -7,6 +7,13 @@
 #include "backend/htp/qnn_log.h"
 
 namespace hexllm::htp {
+namespace {
+
+// What a device reads of a context binary at a time: the artifact is a mapped
+// file, so as much of it is in memory at once, twice.
+constexpr uint64_t kFileReadMib = 16;
+
+}  // namespace
 
 Result<std::shared_ptr<const QnnSession>> QnnSession::Open(
     std::shared_ptr<const QnnLibrary> library, const Soc& soc) {
@@ -74,7 +81,7 @@ Result<std::shared_ptr<QnnContext>> QnnContext::Create(
   }
   std::shared_ptr<QnnContext> context(new QnnContext(std::move(session)));
   abi::HtpContextConfig htp{.option = abi::HtpContextOption::kWeightSharing,
-                            .pair = {}};
+                            .group = {}};
   htp.boolean = 1;
   const abi::Config config{.custom = &htp};
   const abi::Config* configs[] = {&config, nullptr};
@@ -88,14 +95,28 @@ Result<std::shared_ptr<QnnContext>> QnnContext::Create(
 }
 
 Result<std::shared_ptr<QnnContext>> QnnContext::FromBinary(
-    std::shared_ptr<const QnnSession> session, ByteSpan binary) {
+    std::shared_ptr<const QnnSession> session, ByteSpan binary,
+    ContextLoad load) {
   std::shared_ptr<QnnContext> context(new QnnContext(std::move(session)));
   const QnnSession& owner = context->session();
   if (binary.empty())
     return Error{ErrorCode::kBadInput, "the QNN context binary is empty"};
+  context->spill_fill_owner_ = std::move(load.spill_fill_owner);
+  const QnnContext* group = context->spill_fill_owner_.get();
+  abi::HtpContextConfig budget{.option = abi::HtpContextOption::kFileReadBudget,
+                               .group = {}};
+  budget.mib = kFileReadMib;
+  const abi::HtpContextConfig spill{
+      .option = abi::HtpContextOption::kSpillFillGroup,
+      .group = {.first = group == nullptr ? nullptr : group->handle(),
+                .bytes = load.spill_fill_bytes}};
+  const abi::Config custom[] = {{.custom = &budget}, {.custom = &spill}};
+  const abi::Config* configs[] = {
+      &custom[0], load.spill_fill_bytes > 0 ? &custom[1] : nullptr, nullptr};
   const abi::Result result = owner.library().api().context_create_from_binary(
-      owner.backend(), owner.device(), nullptr, binary.data(), binary.size(),
-      &context->handle_, nullptr);
+      owner.backend(), owner.device(),
+      owner.library().is_simulator() ? nullptr : configs, binary.data(),
+      binary.size(), &context->handle_, nullptr);
   const bool unsupported = (result & 0xFFFF) == abi::kErrorUnsupported;
   Status made = owner.library().Check(
       "contextCreateFromBinary", result,
@@ -109,21 +130,31 @@ Result<std::shared_ptr<QnnContext>> QnnContext::FromBinary(
   return context;
 }
 
-Result<std::vector<std::byte>> QnnContext::Serialize() const {
+Result<uint64_t> QnnContext::SerializeInto(const Allocate& allocate) const {
   const abi::Functions& api = library().api();
   uint64_t bytes = 0;
   HX_RETURN_IF_ERROR(library().Check(
       "contextGetBinarySize", api.context_get_binary_size(handle_, &bytes)));
-  std::vector<std::byte> binary(bytes);
+  HX_ASSIGN_OR_RETURN(const std::span<std::byte> binary, allocate(bytes));
+  HX_CHECK(binary.size() == bytes);
   uint64_t written = 0;
   HX_RETURN_IF_ERROR(library().Check(
       "contextGetBinary",
       api.context_get_binary(handle_, binary.data(), bytes, &written)));
-  if (written > bytes) {
-    return Error{
-        ErrorCode::kEnvironment,
-        fmt::format("contextGetBinary wrote {} bytes into {}", written, bytes)};
-  }
+  if (written <= bytes) return written;
+  return Error{
+      ErrorCode::kEnvironment,
+      fmt::format("contextGetBinary wrote {} bytes into {}", written, bytes)};
+}
+
+Result<std::vector<std::byte>> QnnContext::Serialize() const {
+  std::vector<std::byte> binary;
+  HX_ASSIGN_OR_RETURN(
+      const uint64_t written,
+      SerializeInto([&](uint64_t bytes) -> Result<std::span<std::byte>> {
+        binary.resize(bytes);
+        return std::span(binary);
+      }));
   binary.resize(written);
   return binary;
 }

@@ -6,8 +6,10 @@
 // thread at a time per session.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +60,16 @@ class QnnSession {
 // v73 (soc_table.h).
 enum class WeightSharing : uint8_t { kOff, kOn };
 
+// How a context is loaded on a device.
+struct ContextLoad {
+  // The context that allocated the spill-fill buffer that this one shares; null
+  // for one that allocates it. Graphs of both never run at the same time.
+  std::shared_ptr<const class QnnContext> spill_fill_owner = nullptr;
+  // The most that a graph of all that share the buffer needs; 0: no buffer is
+  // shared.
+  uint64_t spill_fill_bytes = 0;
+};
+
 // Holds graphs: under construction, or loaded from a binary. Move-free; shared
 // by its graphs.
 class QnnContext {
@@ -66,15 +78,20 @@ class QnnContext {
       std::shared_ptr<const QnnSession> session, WeightSharing sharing);
   // From what Serialize() wrote. kBadInput when the bytes are no context binary
   // that this library can read; kUnsupported for a shared binary on x86. The
-  // library copies what it needs: `binary` may go afterwards.
+  // library copies what it needs: `binary` may go afterwards. `load` is for
+  // devices; the simulator ignores it.
   static Result<std::shared_ptr<QnnContext>> FromBinary(
-      std::shared_ptr<const QnnSession> session, ByteSpan binary);
+      std::shared_ptr<const QnnSession> session, ByteSpan binary,
+      ContextLoad load = {});
 
   QnnContext(const QnnContext&) = delete;
   QnnContext& operator=(const QnnContext&) = delete;
   ~QnnContext();
 
   const QnnSession& session() const { return *session_; }
+  const std::shared_ptr<const QnnSession>& shared_session() const {
+    return session_;
+  }
   const QnnLibrary& library() const { return session_->library(); }
   abi::Handle handle() const { return handle_; }
 
@@ -84,12 +101,17 @@ class QnnContext {
   // where equal constants are merged: about 10 ms per MB, and as much memory
   // again as the binary has.
   Result<std::vector<std::byte>> Serialize() const;
+  // The same into the memory that `allocate` has for so many bytes; returns how
+  // many were written.
+  using Allocate = std::function<Result<std::span<std::byte>>(uint64_t)>;
+  Result<uint64_t> SerializeInto(const Allocate& allocate) const;
 
  private:
   explicit QnnContext(std::shared_ptr<const QnnSession> session)
       : session_(std::move(session)) {}
 
   std::shared_ptr<const QnnSession> session_;
+  std::shared_ptr<const QnnContext> spill_fill_owner_;  // is freed later
   abi::Handle handle_ = nullptr;
 };
 

@@ -14,10 +14,11 @@ namespace hexllm::htp {
 namespace {
 
 // Numbers of the library (QAIRT 2.51 accepts all of them) and VTCM as
-// ExecuTorch's Qualcomm backend lists them; cost models as tried with 2.51. No
-// half precision: where 2.51 refuses nodes of it, and v68, where it does not,
-// but Qualcomm names v69 as the first generation that has it (README of
-// github.com/qualcomm/ai-hub-apps).
+// ExecuTorch's Qualcomm backend lists them; of SC8380XP, SC8480XP, SM8950 and
+// SM8975 as 2.51 writes them into a context binary. Cost models as tried
+// with 2.51. No half precision: where 2.51 refuses nodes of it, and v68, where
+// it does not, but Qualcomm names v69 as the first generation that has it
+// (README of github.com/qualcomm/ai-hub-apps).
 constexpr Soc kSocs[] = {
     {"QCM6490", 93, 68, 2, false, false},
     {"QCS9100", 77, 73, 8},
@@ -25,6 +26,8 @@ constexpr Soc kSocs[] = {
     {"SA8295", 39, 68, 8, true, false},
     {"SA8797", 72, 81, 16},
     {"SAR2230P", 95, 81, 4, true, false},
+    {"SC8380XP", 60, 73, 8},  // Snapdragon X Elite and X Plus
+    {"SC8480XP", 88, 81, 8},  // Snapdragon X2 Elite
     {"SM8350", 30, 68, 4, true, false},
     {"SM8450", 36, 69, 8},
     {"SM8475", 42, 69, 8, false},
@@ -33,6 +36,8 @@ constexpr Soc kSocs[] = {
     {"SM8750", 69, 79, 8},
     {"SM8845", 97, 81, 8},
     {"SM8850", 87, 81, 8},
+    {"SM8950", 113, 85, 8},
+    {"SM8975", 103, 85, 12},
     {"SSG2115P", 46, 73, 2, false, false},
     {"SSG2125P", 58, 73, 2, false, false},
     {"SW6100", 96, 81, 4, true, false},
@@ -110,20 +115,18 @@ Status RequireFeature(const Soc& soc, Feature feature) {
                   soc.htp, rule->what, rule->since, rule->instead)};
 }
 
-Status CheckContextSize(uint64_t weight_bytes, uint32_t shards) {
+Status CheckContextSize(uint64_t weight_bytes) {
   // A context also holds programs, tables and spill buffers: measured 1 to 6 %
   // of the weights (LPBQ), taken as 1/8.
   constexpr uint64_t kMaxWeights = kMaxContextBytes / 8 * 7;
-  HX_CHECK(shards > 0);
   if (weight_bytes < kMaxWeights) return OkStatus();
-  const uint64_t fitting = shards * (weight_bytes / kMaxWeights + 1);
   return Error{
       ErrorCode::kUnsupported,
-      fmt::format("a context of {} MB of weights, with the model in {} "
-                  "part(s): the HTP can address {} MB, of which {} for "
-                  "weights; use --num-sharding {}",
-                  weight_bytes >> 20, shards, kMaxContextBytes >> 20,
-                  kMaxWeights >> 20, fitting)};
+      fmt::format(
+          "a context of {} MB of weights: the HTP can address {} MB, of "
+          "which {} for weights; cut the model into more parts with "
+          "--num-sharding",
+          weight_bytes >> 20, kMaxContextBytes >> 20, kMaxWeights >> 20)};
 }
 
 }  // namespace hexllm::htp

@@ -1,6 +1,7 @@
-// The phones and boards that can be compiled for, as data: Hexagon generation,
-// memory, and what a generation cannot do, with the reason. Used by the
-// lowering, by compile/ and for messages. A source of facts, not of defaults.
+// The phones, laptops and boards that can be compiled for, as data: Hexagon
+// generation, memory, and what a generation cannot do, with the reason. Used by
+// the lowering, by compile/ and for messages. A source of facts, not of
+// defaults.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +48,8 @@ Status RequireFeature(const Soc& soc, Feature feature);
 
 // The most that one context may hold, in bytes: the address space of the DSP.
 inline constexpr uint64_t kMaxContextBytes = uint64_t{4} << 30;
-// kUnsupported when a context with `weight_bytes` of constants, one of the
-// `shards` that a model is cut into, cannot be loaded; names the number of
-// shards with which its part would fit.
-Status CheckContextSize(uint64_t weight_bytes, uint32_t shards);
+// kUnsupported when a context with `weight_bytes` of constants cannot be
+// loaded.
+Status CheckContextSize(uint64_t weight_bytes);
 
 }  // namespace hexllm::htp
