@@ -1,9 +1,9 @@
-#include "backend/htp/soc_table.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
+
+#include "backend/htp/soc_table.h"
 
 namespace hexllm::htp {
 namespace {
@@ -87,13 +87,16 @@ TEST(SocTableTest, HalfPrecisionIsAMatterOfTheChip) {
   }
 }
 
-TEST(SocTableTest, ContextsHaveALimit) {
+TEST(SocTableTest, NamesTheShardsThatFit) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
-  EXPECT_TRUE(CheckContextSize(3 * kGiB).ok());
-  const Status whole = CheckContextSize(4 * kGiB);
+  EXPECT_TRUE(CheckContextSize(3 * kGiB, 1).ok());
+  const Status whole = CheckContextSize(4 * kGiB, 1);
   ASSERT_FALSE(whole.ok());
   EXPECT_EQ(whole.error().code, ErrorCode::kUnsupported);
-  EXPECT_THAT(whole.error().message, HasSubstr("--num-sharding"));
+  EXPECT_THAT(whole.error().message, HasSubstr("--num-sharding 2"));
+  const Status part = CheckContextSize(8 * kGiB, 2);
+  ASSERT_FALSE(part.ok());
+  EXPECT_THAT(part.error().message, HasSubstr("--num-sharding 6"));
 }
 
 }  // namespace
