@@ -1,3 +1,5 @@
+#include "backend/htp/soc_table.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "backend/htp/soc_table.h"
 #include "base/near_name.h"
 #include "base/quote.h"
 

@@ -1,9 +1,9 @@
+#include "backend/htp/soc_table.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
-
-#include "backend/htp/soc_table.h"
 
 namespace hexllm::htp {
 namespace {
