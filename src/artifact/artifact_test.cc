@@ -43,6 +43,10 @@ TEST(ArtifactTest, CodecKeepsEveryField) {
   Manifest manifest = MakeTestArtifact()->manifest();
   manifest.generation.min_p = 0.125f;
   manifest.weight_bytes = 77;
+  manifest.lookahead = {5, 8, 7};
+  manifest.model_id = 0x0123456789abcdef;
+  manifest.key_ropes = {0, -1};
+  manifest.attention_sink = {2, 3};
   manifest.rope_tables[0].long_prompts = LongRope{5, 3, 4};
   manifest.generation.repetition_penalty = 1.5f;
   const auto decoded = DecodeManifest(AsBytes(EncodeManifest(manifest)));
@@ -53,6 +57,10 @@ TEST(ArtifactTest, CodecKeepsEveryField) {
   EXPECT_EQ(decoded->stage, "fp");
   EXPECT_EQ(decoded->recipe, "fp32");
   EXPECT_EQ(decoded->weight_bytes, 77u);
+  EXPECT_EQ(decoded->lookahead, (LookaheadShape{5, 8, 7}));
+  EXPECT_EQ(decoded->model_id, 0x0123456789abcdef);
+  EXPECT_EQ(decoded->key_ropes, (std::vector<int32_t>{0, -1}));
+  EXPECT_EQ(decoded->attention_sink, (SinkSettings{2, 3}));
   EXPECT_EQ(decoded->vocab_size, 11u);
   EXPECT_EQ(decoded->layers, 2u);
   EXPECT_EQ(decoded->context_tokens, 8u);

@@ -136,6 +136,14 @@ void PrintHead(Out out, const Artifact& artifact) {
                    DTypeName(m.embedding->dtype), m.vocab_size,
                    m.embedding->width);
   }
+  if (const auto& shape = m.lookahead) {
+    fmt::format_to(out, "  lookahead  ngram {}, window {}, gcap {}\n",
+                   shape->ngram, shape->window, shape->guesses);
+  }
+  if (const auto& sink = m.attention_sink) {
+    fmt::format_to(out, "  sink       keeps {} tokens, drops {} when full\n",
+                   sink->sink_tokens, sink->evict_tokens);
+  }
   fmt::format_to(out, "  tokenizer  {}, chat template {}\n",
                  m.tokenizer_segment ? "yes" : "no",
                  m.chat_template_segment ? "yes" : "no");
@@ -249,6 +257,19 @@ Json EmbeddingToJson(const Manifest& manifest) {
           {"width", manifest.embedding->width}};
 }
 
+Json LookaheadToJson(const std::optional<LookaheadShape>& shape) {
+  if (!shape) return nullptr;
+  return {{"ngram", shape->ngram},
+          {"window", shape->window},
+          {"gcap", shape->guesses}};
+}
+
+Json SinkToJson(const std::optional<SinkSettings>& sink) {
+  if (!sink) return nullptr;
+  return {{"sink_tokens", sink->sink_tokens},
+          {"evict_tokens", sink->evict_tokens}};
+}
+
 Json HeadToJson(const Artifact& artifact) {
   const Manifest& m = artifact.manifest();
   Json kv = nullptr;
@@ -265,11 +286,14 @@ Json HeadToJson(const Artifact& artifact) {
           {"stage", m.stage},
           {"recipe", m.recipe},
           {"weight_bytes", m.weight_bytes},
+          {"model_id", fmt::format("{:016x}", m.model_id)},
           {"vocab_size", m.vocab_size},
           {"layers", m.layers},
           {"context_tokens", m.context_tokens},
           {"kv_cache", std::move(kv)},
           {"embedding", EmbeddingToJson(m)},
+          {"attention_sink", SinkToJson(m.attention_sink)},
+          {"lookahead", LookaheadToJson(m.lookahead)},
           {"has_tokenizer", m.tokenizer_segment.has_value()},
           {"has_chat_template", m.chat_template_segment.has_value()},
           {"mask_windows", m.mask_windows}};

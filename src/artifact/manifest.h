@@ -104,6 +104,26 @@ struct EmbeddingTable {
   uint32_t width = 0;         // M
 };
 
+// What the lookahead graph was made for: n-grams of N = `ngram` tokens (at
+// least 2), W = `window` columns and G = `guesses` n-grams to verify (at least
+// 1 each). Its T is (W + G)(N - 1).
+struct LookaheadShape {
+  uint32_t ngram = 0;
+  uint32_t window = 0;
+  uint32_t guesses = 0;
+  bool operator==(const LookaheadShape&) const = default;
+};
+
+// What is dropped when the context is full: of the C - 1 tokens in the cache
+// the first S = `sink_tokens` stay, the B = `evict_tokens` after them go, the
+// others take their places (Xiao et al. 2023, "Efficient Streaming Language
+// Models with Attention Sinks"). Both at least 1, S + B < C - 1.
+struct SinkSettings {
+  uint32_t sink_tokens = 0;
+  uint32_t evict_tokens = 0;
+  bool operator==(const SinkSettings&) const = default;
+};
+
 // Defaults of generation, from generation_config and the chat template.
 struct GenerationDefaults {
   std::vector<int32_t> end_ids;  // any of these ends an answer
@@ -139,6 +159,8 @@ struct Manifest {
   std::vector<RopeTable> rope_tables;
   // Set when a graph has the input embedding.
   std::optional<EmbeddingTable> embedding = {};
+  // Set when there is a lookahead graph, of which there is one at most.
+  std::optional<LookaheadShape> lookahead = {};
   std::vector<GraphEntry> graphs;
   std::optional<uint32_t> tokenizer_segment;
   std::optional<uint32_t> chat_template_segment;
@@ -148,6 +170,17 @@ struct Manifest {
   // Of all weights at the widths that the recipe gives them, without padding:
   // what recipes are compared by.
   uint64_t weight_bytes = 0;
+  // Of the checkpoint and what its configuration makes of it, whatever recipe
+  // and target: keys and values of one artifact mean the same in another with
+  // this id.
+  uint64_t model_id = 0;
+  // [L] The RoPE table that rotates the keys of each layer; -1 = they are not
+  // rotated. Empty: not known (older artifacts), then there is no sink.
+  std::vector<int32_t> key_ropes = {};
+  // Set when a full context drops tokens. Then evictor graphs (T = C - 1, one
+  // for each shard that has rotated keys) rotate keys to other positions: k_in
+  // and k_out [G,D,T], rope_cos and rope_sin [T,R/2] say how far.
+  std::optional<SinkSettings> attention_sink = {};
 };
 
 }  // namespace hexllm::artifact

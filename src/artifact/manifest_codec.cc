@@ -105,6 +105,19 @@ Offset<fb::EmbeddingTable> EncodeEmbedding(
       fbb, table->segment, static_cast<uint8_t>(table->dtype), table->width);
 }
 
+Offset<fb::Lookahead> EncodeLookahead(
+    flatbuffers::FlatBufferBuilder& fbb,
+    const std::optional<LookaheadShape>& shape) {
+  if (!shape) return {};
+  return fb::CreateLookahead(fbb, shape->ngram, shape->window, shape->guesses);
+}
+
+Offset<fb::SinkSettings> EncodeSink(flatbuffers::FlatBufferBuilder& fbb,
+                                    const std::optional<SinkSettings>& sink) {
+  if (!sink) return {};
+  return fb::CreateSinkSettings(fbb, sink->sink_tokens, sink->evict_tokens);
+}
+
 Offset<fb::NamedText> EncodeNamedText(flatbuffers::FlatBufferBuilder& fbb,
                                       const NamedText& named) {
   const auto name = fbb.CreateString(named.name);
@@ -317,6 +330,12 @@ Result<Manifest> DecodeRoot(const fb::Manifest& in) {
   HX_ASSIGN_OR_RETURN(out.segments,
                       DecodeAll<SegmentInfo>(in.segments(), DecodeSegment));
   out.weight_bytes = in.weight_bytes();
+  out.model_id = in.model_id();
+  if (const auto* shape = in.lookahead())
+    out.lookahead = {shape->ngram(), shape->window(), shape->guesses()};
+  out.key_ropes = DecodeScalars(in.key_ropes());
+  if (const auto* sink = in.attention_sink())
+    out.attention_sink = {sink->sink_tokens(), sink->evict_tokens()};
   return out;
 }
 
@@ -337,13 +356,17 @@ std::string EncodeManifest(const Manifest& manifest) {
   const auto generation = EncodeGeneration(fbb, manifest.generation);
   const auto segments = EncodeAll(fbb, manifest.segments, EncodeSegment);
   const auto embedding = EncodeEmbedding(fbb, manifest.embedding);
+  const auto lookahead = EncodeLookahead(fbb, manifest.lookahead);
+  const auto key_ropes = fbb.CreateVector(manifest.key_ropes);
+  const auto sink = EncodeSink(fbb, manifest.attention_sink);
   fb::FinishManifestBuffer(
       fbb, fb::CreateManifest(
                fbb, producer, model_name, architecture, stage, recipe,
                manifest.vocab_size, manifest.layers, manifest.context_tokens,
                windows, ropes, graphs, ToFb(manifest.tokenizer_segment),
                ToFb(manifest.chat_template_segment), special_tokens, generation,
-               segments, manifest.weight_bytes, embedding));
+               segments, manifest.weight_bytes, embedding, manifest.model_id,
+               lookahead, key_ropes, sink));
   return std::string(reinterpret_cast<const char*>(fbb.GetBufferPointer()),
                      fbb.GetSize());
 }

@@ -172,6 +172,100 @@ Result<KvCache> ValidateStep(const Step& step) {
   return cache;
 }
 
+// There is a shape if and only if there is a lookahead graph, and it is its.
+Status ValidateLookahead(const Manifest& manifest,
+                         const std::map<StepKey, Step>& steps) {
+  std::optional<uint32_t> found;
+  for (const auto& [key, step] : steps) {
+    if (key.first != GraphKind::kLookahead) continue;
+    const GraphEntry& graph = *step.back();
+    if (found) return InGraph(graph, "a second lookahead graph");
+    if (graph.logits_rows != LogitsRows::kAll)
+      return InGraph(graph, "a lookahead graph without logits for all rows");
+    found = key.second;
+  }
+  const LookaheadShape shape = manifest.lookahead.value_or(LookaheadShape{});
+  if (!found && !manifest.lookahead) return OkStatus();
+  const uint64_t tokens =
+      (uint64_t{shape.window} + shape.guesses) * (uint64_t{shape.ngram} - 1);
+  if (found == tokens && shape.ngram >= 2 && shape.window >= 1 &&
+      shape.guesses >= 1) {
+    return OkStatus();
+  }
+  return Invalid(fmt::format(
+      "lookahead: n-grams of {}, {} columns and {} guesses do not fit a graph "
+      "of {} tokens",
+      shape.ngram, shape.window, shape.guesses, found.value_or(0)));
+}
+
+// The roles of an evictor: for each layer k_in and k_out in the form of the
+// cache, and the RoPE rows of their keys. Takes the layers out of `left`.
+Status ValidateEvictor(const Manifest& manifest, const GraphEntry& graph,
+                       const KvCache& cache, std::set<int32_t>& left) {
+  if (graph.step_tokens + 1 != graph.context_tokens)
+    return InGraph(graph, "expected an evictor of all columns but one");
+  const IoIndex ios = IndexIos(graph);
+  for (const auto& [key, io] : ios) {
+    if (key.first == RoleKind::kRopeCos || key.first == RoleKind::kRopeSin)
+      continue;
+    const bool is_k =
+        key.first == RoleKind::kKIn || key.first == RoleKind::kKOut;
+    const auto layer = is_k ? cache.find(key.second) : cache.end();
+    if (layer == cache.end() || SpecOfK(*io) != layer->second.first)
+      return InGraph(graph, "expected keys in the form of the cache");
+    if (key.first == RoleKind::kKIn) continue;
+    const int32_t rope = manifest.key_ropes[static_cast<size_t>(key.second)];
+    if (left.erase(key.second) == 0 ||
+        Find(ios, RoleKind::kKIn, key.second) == nullptr ||
+        Find(ios, RoleKind::kRopeCos, rope) == nullptr ||
+        Find(ios, RoleKind::kRopeSin, rope) == nullptr) {
+      return InGraph(graph, fmt::format("layer {}: it is rotated twice, or "
+                                        "lacks keys or RoPE rows",
+                                        key.second));
+    }
+  }
+  return OkStatus();
+}
+
+Status ValidateKeyRopes(const Manifest& manifest) {
+  const auto& ropes = manifest.key_ropes;
+  const auto tables = static_cast<int64_t>(manifest.rope_tables.size());
+  const bool known = std::ranges::all_of(
+      ropes, [&](int32_t rope) { return rope >= -1 && rope < tables; });
+  if (known && (ropes.empty() || ropes.size() == manifest.layers))
+    return OkStatus();
+  return Invalid(fmt::format(
+      "RoPE tables of keys: expected one of {} tables for each of {} layers",
+      tables, manifest.layers));
+}
+
+// Every rotated layer has one evictor, when there is a sink.
+Status ValidateSink(const Manifest& manifest, const KvCache& cache) {
+  HX_RETURN_IF_ERROR(ValidateKeyRopes(manifest));
+  const SinkSettings sink = manifest.attention_sink.value_or(SinkSettings{});
+  std::set<int32_t> left;
+  for (size_t l = 0; l < manifest.key_ropes.size(); ++l) {
+    if (manifest.key_ropes[l] >= 0) left.insert(static_cast<int32_t>(l));
+  }
+  for (const GraphEntry& graph : manifest.graphs) {
+    if (graph.kind != GraphKind::kEvictor) continue;
+    if (manifest.key_ropes.empty())
+      return InGraph(graph, "an evictor for keys that nothing is known of");
+    HX_RETURN_IF_ERROR(ValidateEvictor(manifest, graph, cache, left));
+  }
+  if (!manifest.attention_sink) return OkStatus();
+  if (manifest.key_ropes.empty() || !left.empty())
+    return Invalid("attention sink: keys without an evictor");
+  if (sink.sink_tokens < 1 || sink.evict_tokens < 1 ||
+      uint64_t{sink.sink_tokens} + sink.evict_tokens + 1 >=
+          manifest.context_tokens) {
+    return Invalid(fmt::format(
+        "attention sink: {} and {} tokens do not fit a context of {}",
+        sink.sink_tokens, sink.evict_tokens, manifest.context_tokens));
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Status ValidateSteps(const Manifest& manifest) {
@@ -181,7 +275,7 @@ Status ValidateSteps(const Manifest& manifest) {
     if (!names.insert(graph.name).second) {
       return InGraph(graph, "the name is used twice");
     }
-    // The evictor only moves cache columns.
+    // ValidateSink checks them.
     if (graph.kind == GraphKind::kEvictor) continue;
     steps[{graph.kind, graph.step_tokens}].push_back(&graph);
   }
@@ -200,7 +294,8 @@ Status ValidateSteps(const Manifest& manifest) {
                      "encoding) differs from that of the other steps");
     }
   }
-  return OkStatus();
+  HX_RETURN_IF_ERROR(ValidateLookahead(manifest, steps));
+  return ValidateSink(manifest, first.value_or(KvCache()));
 }
 
 }  // namespace hexllm::artifact

@@ -47,6 +47,31 @@ void TakeEmbedding(Manifest& manifest, int64_t width) {
   io.shape = {4, width};
 }
 
+// Keys that an evictor turns, as graph 2: all columns but one of the context of
+// 8.
+void AddSink(Manifest& manifest) {
+  manifest.key_ropes = {0, -1};
+  manifest.attention_sink = {2, 3};
+  GraphEntry graph = manifest.graphs[1];
+  graph.name = "evictor";
+  graph.kind = GraphKind::kEvictor;
+  graph.step_tokens = 7;
+  const IoSpec keys = Io(manifest, 1, "k_in[0]");
+  IoSpec cos = Io(manifest, 1, "rope_cos[0]");
+  IoSpec sin = Io(manifest, 1, "rope_sin[0]");
+  cos.shape[0] = sin.shape[0] = 7;
+  graph.inputs = {keys, cos, sin};
+  graph.outputs = {keys};
+  graph.outputs[0].role.kind = RoleKind::kKOut;
+  manifest.graphs.push_back(std::move(graph));
+}
+
+// Graph 0, of 4 tokens, with one guess.
+void MakeLookahead(Manifest& m, uint32_t ngram, uint32_t window) {
+  m.graphs[0].kind = GraphKind::kLookahead;
+  m.lookahead = {ngram, window, 1};
+}
+
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 const Case kCases[] = {
@@ -70,6 +95,19 @@ const Case kCases[] = {
     {"SpecialTokenTwice",
      [](Manifest& m) { m.special_tokens[1].name = "bos_token"; },
      "special token 'bos_token'"},
+    {"Lookahead", [](Manifest& m) { MakeLookahead(m, 3, 1); }, ""},
+    {"LookaheadWithoutShape",
+     [](Manifest& m) { m.graphs[0].kind = GraphKind::kLookahead; },
+     "lookahead: n-grams of 0"},
+    {"LookaheadWithoutGraph",
+     [](Manifest& m) {
+       m.lookahead = LookaheadShape{3, 1, 1};
+     },
+     "a graph of 0 tokens"},
+    {"LookaheadSize", [](Manifest& m) { MakeLookahead(m, 3, 2); },
+     "2 columns and 1 guesses do not fit a graph of 4 tokens"},
+    {"LookaheadWithoutColumns", [](Manifest& m) { MakeLookahead(m, 5, 0); },
+     "0 columns"},
     // Segments.
     {"SegmentNameTwice",
      [](Manifest& m) { m.segments[1].name = m.segments[0].name; },

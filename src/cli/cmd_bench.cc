@@ -127,7 +127,7 @@ void AddModelFlags(CLI::App& app, Flags& flags) {
   app.add_option("--recipe", flags.quant.recipe,
                  "Quantization: a name of `hexllm recipe list`, or a JSON file")
       ->type_name("NAME|FILE");
-  AddModelModeFlag(app, flags.compile.mode);
+  AddModelModeFlags(app, flags.compile);
   app.add_option("--prefill-ar-len", flags.compile.prefill_ar_len,
                  "Tokens of a prompt block (hybrid)")
       ->type_name("N");

@@ -1,10 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "base/quote.h"
 #include "cli/certify.h"
 #include "cli/command.h"
 #include "cli/model_argument.h"
 #include "cli/output.h"
 #include "cli/stage_argument.h"
+#include "compile/evictor.h"
 
 namespace hexllm::cli {
 namespace {
@@ -18,22 +24,74 @@ struct Flags {
   bool simulator = false;
   bool estimate = false;
   bool certify = false;
+  std::string sink;
   bool quiet = false;
 };
 
-Status Compile(const Flags& flags) {
-  StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
-                                      : StderrProgress::Verbosity::kNormal);
-  const std::vector<std::string> inputs =
-      FilesOf(flags.quant, flags.options.source);
-  HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model, inputs));
-  if (IsArtifact(flags.model)) {
+// "S,B".
+Result<artifact::SinkSettings> ParseSink(const std::string &text) {
+  artifact::SinkSettings settings;
+  const char *const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, settings.sink_tokens);
+  if (first.ec == std::errc() && first.ptr != end && *first.ptr == ',') {
+    const auto second =
+        std::from_chars(first.ptr + 1, end, settings.evict_tokens);
+    if (second.ec == std::errc() && second.ptr == end)
+      return settings;
+  }
+  return Error{ErrorCode::kUsage,
+               fmt::format("--use-attention-sink: expected two numbers as in "
+                           "4,32, found {}",
+                           Quoted(text))};
+}
+
+// kUsage for the flags that say how a checkpoint is compiled.
+Status CheckSinkFlags(const CLI::App &app, const Flags &flags) {
+  constexpr std::string_view kAllowed[] = {
+      "model",  "--output",    "--use-attention-sink",
+      "--soc",  "--simulator", "--qnn-lib-dir",
+      "--quiet"};
+  for (const CLI::Option *option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || std::ranges::count(kAllowed, name) > 0)
+      continue;
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{}: expected with a checkpoint only; of {}, an "
+                             "artifact, --use-attention-sink alone can be "
+                             "changed",
+                             name, flags.model)};
+  }
+  return OkStatus();
+}
+
+// Changes the attention sink of an artifact.
+Status CompileSink(const Flags &flags) {
+  if (flags.sink.empty()) {
     return Error{ErrorCode::kUsage,
                  fmt::format("{}: expected a checkpoint, found an artifact, "
                              "which is compiled already",
                              flags.model)};
   }
+  HX_ASSIGN_OR_RETURN(const auto settings, ParseSink(flags.sink));
+  TargetOptions target = flags.options.target;
+  target.qnn_lib_dir = QnnLibDir(flags.engine.qnn_lib_dir);
+  if (flags.simulator)
+    target.use = htp::ContextUse::kBoth;
+  return ReplaceEvictor(flags.model, flags.out, target, settings);
+}
+
+Status Compile(const Flags &flags) {
+  StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
+                                      : StderrProgress::Verbosity::kNormal);
+  const std::vector<std::string> inputs =
+      FilesOf(flags.quant, flags.options.source);
+  HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model, inputs));
+  if (IsArtifact(flags.model))
+    return CompileSink(flags);
   CompileOptions options = flags.options;
+  if (!flags.sink.empty()) {
+    HX_ASSIGN_OR_RETURN(options.attention_sink, ParseSink(flags.sink));
+  }
   HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, options));
   SetEngine(flags.engine, options);
   if (flags.simulator && options.target.name != "htp") {
@@ -42,8 +100,10 @@ Status Compile(const Flags& flags) {
         fmt::format("--simulator: expected with --target htp, found {}",
                     options.target.name)};
   }
-  if (flags.simulator) options.target.use = htp::ContextUse::kBoth;
-  if (flags.estimate) options.estimate_scratch = TemporaryFolder();
+  if (flags.simulator)
+    options.target.use = htp::ContextUse::kBoth;
+  if (flags.estimate)
+    options.estimate_scratch = TemporaryFolder();
   HX_RETURN_IF_ERROR(
       CheckOutput(options.quant_attrs_path, flags.model, inputs));
   HX_RETURN_IF_ERROR(
@@ -57,8 +117,8 @@ Status Compile(const Flags& flags) {
 }
 
 // What tells about the artifact, or more than it.
-void AddDebugFlags(CLI::App& app, Flags& flags) {
-  CompileOptions& options = flags.options;
+void AddDebugFlags(CLI::App &app, Flags &flags) {
+  CompileOptions &options = flags.options;
   app.add_option("--quant-attrs", options.quant_attrs_path,
                  "Write the encodings of all values and weights here, as JSON")
       ->type_name("FILE");
@@ -73,11 +133,11 @@ void AddDebugFlags(CLI::App& app, Flags& flags) {
       ->type_name("DIR");
 }
 
-}  // namespace
+} // namespace
 
-Body AddCompile(CLI::App& app) {
+Body AddCompile(CLI::App &app) {
   auto flags = std::make_shared<Flags>();
-  CompileOptions& options = flags->options;
+  CompileOptions &options = flags->options;
   app.add_option("model", flags->model,
                  "Hugging Face folder, safetensors or GGUF file")
       ->required()
@@ -95,15 +155,20 @@ Body AddCompile(CLI::App& app) {
       "--estimate", flags->estimate,
       "htp: keep in the artifact what `hexllm bench --estimate` shows; "
       "compiles everything twice");
-  AddModelModeFlag(app, options.mode);
-  app.add_option(
-         "--prefill-ar-len", options.prefill_ar_len,
-         "Tokens of a prompt block (hybrid); default: 128, or the context")
+  AddModelModeFlags(app, options);
+  app.add_option("--prefill-ar-len", options.prefill_ar_len,
+                 "Tokens of a prompt block (hybrid, lookahead); default: 128, "
+                 "or the context")
       ->type_name("N");
   app.add_option("--max-context-len", options.max_context_len,
                  "Longest prompt and answer together; default: 1024, or what "
                  "the model has")
       ->type_name("N");
+  app.add_option("--use-attention-sink", flags->sink,
+                 "A full context keeps its first S tokens and drops the B "
+                 "after them, again and again. MODEL may then be an artifact: "
+                 "FILE is the same one with this sink")
+      ->type_name("S,B");
   AddPrefillLogitsFlag(app, options.prefill_logits);
   AddGraphFlags(app, options);
   AddRecipeFlags(app, flags->quant);
@@ -116,11 +181,13 @@ Body AddCompile(CLI::App& app) {
     if (flags->options.mode == ModelMode::kKv &&
         app.count("--prefill-logits") > 0) {
       return Error{ErrorCode::kUsage,
-                   "--prefill-logits: expected with --model-mode hybrid only, "
-                   "found kv"};
+                   "--prefill-logits: expected with --model-mode hybrid or "
+                   "lookahead, found kv"};
     }
+    if (IsArtifact(flags->model) && !flags->sink.empty())
+      HX_RETURN_IF_ERROR(CheckSinkFlags(app, *flags));
     return Compile(*flags);
   };
 }
 
-}  // namespace hexllm::cli
+} // namespace hexllm::cli

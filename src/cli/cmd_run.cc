@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <map>
 #include <optional>
 
 #include "base/output_file.h"
@@ -12,6 +13,7 @@
 #include "eval/certificate.h"
 #include "runtime/conversation.h"
 #include "runtime/session.h"
+#include "runtime/session_file.h"
 
 namespace hexllm::cli {
 namespace {
@@ -35,9 +37,13 @@ struct Flags {
   bool ignore_eos = false;
   bool no_self_test = false;
   SamplingFlags sampling;
+  KvUpdate kv_update = KvUpdate::kSmartMask;
+  LookaheadMode lookahead = LookaheadMode::kAuto;
   std::optional<uint32_t> max_seq_len;
   std::optional<uint32_t> max_new_tokens;
   std::string stats_json;
+  std::string save_session;
+  std::string load_session;
   bool quiet = false;
   CompileOptions compile;
   QuantFlags quant;
@@ -48,7 +54,8 @@ Status CheckFlags(const Flags& flags) {
   const auto usage = [](const char* message) {
     return Error{ErrorCode::kUsage, message};
   };
-  if (flags.prompts.empty() == flags.ids.empty())
+  const bool chats = flags.prompts.empty() && isatty(STDIN_FILENO) == 1;
+  if (!chats && flags.prompts.empty() == flags.ids.empty())
     return usage("run: expected either -p PROMPT or --tokens IDS");
   if (flags.print_ids != !flags.ids.empty())
     return usage("run: --tokens IDS and --ids go together");
@@ -77,9 +84,19 @@ GenerateOptions OptionsFor(const Flags& flags, const Session& session) {
   return options;
 }
 
+Status Named(Status status, const std::string& path) {
+  if (status.ok()) return status;
+  return std::move(status).error().With(path);
+}
+
 Status RunIds(const Flags& flags, Session& session,
-              const GenerateOptions& options) {
+              const GenerateOptions& options, OutputFile* save) {
   HX_ASSIGN_OR_RETURN(const std::vector<int32_t> prompt, ParseIds(flags.ids));
+  if (!flags.load_session.empty()) {
+    HX_ASSIGN_OR_RETURN(const SessionFile from,
+                        OpenSession(flags.load_session));
+    HX_RETURN_IF_ERROR(Named(session.Restore(from.saved), flags.load_session));
+  }
   HX_RETURN_IF_ERROR(session.Prefill(prompt));
   std::vector<int32_t> made;
   const auto collect = [&](int32_t id) -> Result<TokenAction> {
@@ -89,29 +106,55 @@ Status RunIds(const Flags& flags, Session& session,
   HX_ASSIGN_OR_RETURN(const GenerateResult result,
                       session.Generate(options, collect));
   static_cast<void>(result);
-  return Print(IdsToJson(made) + "\n");
+  HX_RETURN_IF_ERROR(Print(IdsToJson(made) + "\n"));
+  return save != nullptr ? session.Save(*save) : OkStatus();
 }
 
-Status RunText(const Flags& flags, Session& session,
-               const GenerateOptions& options) {
-  HX_ASSIGN_OR_RETURN(const auto conversation, Conversation::Create(session));
-  if (!flags.system.empty())
-    HX_RETURN_IF_ERROR(conversation->SetSystem(flags.system));
+// One prompt and its answer.
+Status RunTurn(const Flags& flags, const Session& session,
+               Conversation& conversation, const std::string& prompt) {
+  const GenerateOptions options = OptionsFor(flags, session);
   const auto stream = [](std::string_view text) -> Result<TokenAction> {
     HX_RETURN_IF_ERROR(PrintNow(text));
     return TokenAction::kContinue;
   };
-  for (const std::string& prompt : flags.prompts) {
-    HX_ASSIGN_OR_RETURN(const GenerateResult result,
-                        flags.raw
-                            ? conversation->Complete(prompt, options, stream)
-                            : conversation->Chat(prompt, options, stream));
-    HX_RETURN_IF_ERROR(PrintNow("\n"));
-    if (!flags.quiet)
-      PrintNote(fmt::format("[{}; {}]\n", FinishReasonName(result.reason),
-                            StatisticsToText(session.statistics())));
-  }
+  HX_ASSIGN_OR_RETURN(const GenerateResult result,
+                      flags.raw ? conversation.Complete(prompt, options, stream)
+                                : conversation.Chat(prompt, options, stream));
+  HX_RETURN_IF_ERROR(PrintNow("\n"));
+  if (!flags.quiet)
+    PrintNote(fmt::format("[{}; {}]\n", FinishReasonName(result.reason),
+                          StatisticsToText(session.statistics())));
   return OkStatus();
+}
+
+// The next line that is not empty; false at the end of the input.
+bool ReadPrompt(std::string& line) {
+  do {
+    PrintNote("> ");
+    if (!std::getline(std::cin, line)) return false;
+  } while (line.empty());
+  return true;
+}
+
+Status RunText(const Flags& flags, Session& session, OutputFile* save) {
+  HX_ASSIGN_OR_RETURN(const auto conversation, Conversation::Create(session));
+  if (!flags.load_session.empty()) {
+    HX_ASSIGN_OR_RETURN(const SessionFile from,
+                        OpenSession(flags.load_session));
+    const auto form =
+        flags.raw ? Conversation::Form::kPlainText : Conversation::Form::kChat;
+    HX_RETURN_IF_ERROR(
+        Named(conversation->Restore(from.saved, form), flags.load_session));
+  }
+  if (!flags.system.empty())
+    HX_RETURN_IF_ERROR(conversation->SetSystem(flags.system));
+  for (const std::string& prompt : flags.prompts)
+    HX_RETURN_IF_ERROR(RunTurn(flags, session, *conversation, prompt));
+  std::string line;
+  while (flags.prompts.empty() && ReadPrompt(line))
+    HX_RETURN_IF_ERROR(RunTurn(flags, session, *conversation, line));
+  return save != nullptr ? conversation->Save(*save) : OkStatus();
 }
 
 Status Run(const Flags& flags) {
@@ -120,6 +163,10 @@ Status Run(const Flags& flags) {
   inputs.push_back(IdsFile(flags.ids));
   HX_ASSIGN_OR_RETURN(auto stats_file,
                       OptionalOutput(flags.stats_json, flags.model, inputs));
+  HX_ASSIGN_OR_RETURN(auto save_file,
+                      OptionalOutput(flags.save_session, flags.model, inputs));
+  HX_RETURN_IF_ERROR(CheckOutputsDiffer(flags.stats_json, flags.save_session,
+                                        "--save-session"));
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
   CompileOptions compile = flags.compile;
@@ -131,12 +178,17 @@ Status Run(const Flags& flags) {
   HX_ASSIGN_OR_RETURN(const auto engine,
                       CreateEngineFor(*artifact, flags.engine));
   HX_ASSIGN_OR_RETURN(const auto session,
-                      Session::Create({artifact, engine.get(), {}}));
+                      Session::Create({artifact,
+                                       engine.get(),
+                                       {.kv_update = flags.kv_update,
+                                        .lookahead = flags.lookahead}}));
   if (!flags.no_self_test) HX_RETURN_IF_ERROR(SelfTest(*session));
   const GenerateOptions options = OptionsFor(flags, *session);
   HX_RETURN_IF_ERROR(ValidateSamplerOptions(options.sampler));
-  HX_RETURN_IF_ERROR(flags.ids.empty() ? RunText(flags, *session, options)
-                                       : RunIds(flags, *session, options));
+  OutputFile* save = save_file ? &*save_file : nullptr;
+  HX_RETURN_IF_ERROR(flags.ids.empty()
+                         ? RunText(flags, *session, save)
+                         : RunIds(flags, *session, options, save));
   if (!stats_file) return OkStatus();
   HX_RETURN_IF_ERROR(stats_file->Write(
       AsBytes(DumpJson(StatisticsToJson(session->statistics())) + "\n")));
@@ -165,6 +217,27 @@ void AddSamplingFlags(CLI::App& app, SamplingFlags& flags) {
       ->type_name("S");
 }
 
+void AddDecodeFlags(CLI::App& app, Flags& flags) {
+  const std::map<std::string, LookaheadMode> modes = {
+      {"off", LookaheadMode::kOff},
+      {"on", LookaheadMode::kOn},
+      {"auto", LookaheadMode::kAuto}};
+  app.add_option("--lookahead", flags.lookahead,
+                 "Lookahead decoding: wherever there is room, never, or where "
+                 "it pays; the text is the same")
+      ->transform(CLI::Transformer(modes).description(""))
+      ->type_name("auto|on|off")
+      ->default_str("auto");
+  const std::map<std::string, KvUpdate> updates = {
+      {"smart-mask", KvUpdate::kSmartMask},
+      {"shift-pointer", KvUpdate::kShiftPointer}};
+  app.add_option("--kv-updater", flags.kv_update,
+                 "How new columns get into the KV cache; the text is the same")
+      ->transform(CLI::Transformer(updates).description(""))
+      ->type_name("smart-mask|shift-pointer")
+      ->default_str("smart-mask");
+}
+
 }  // namespace
 
 Body AddRun(CLI::App& app) {
@@ -174,7 +247,8 @@ Body AddRun(CLI::App& app) {
       ->required()
       ->type_name("MODEL|FILE.hxl");
   app.add_option("-p,--prompt", flags->prompts,
-                 "What to say; again for the next turn")
+                 "What to say; again for the next turn. Without it, on a "
+                 "terminal: a line for each turn")
       ->type_name("TEXT")
       ->allow_extra_args(false)
       ->take_all();
@@ -189,11 +263,20 @@ Body AddRun(CLI::App& app) {
   app.add_flag("--ignore-eos", flags->ignore_eos,
                "End tokens do not end the answer");
   AddSamplingFlags(app, flags->sampling);
+  AddDecodeFlags(app, *flags);
   app.add_option("--max-seq-len", flags->max_seq_len,
                  "Longest prompt and answer together; default: the context")
       ->type_name("N");
   app.add_option("--max-new-tokens", flags->max_new_tokens, "Longest answer")
       ->type_name("N");
+  app.add_option("--save-session", flags->save_session,
+                 "At the end: write the conversation and its KV cache here")
+      ->type_name("FILE");
+  app.add_option(
+         "--load-session", flags->load_session,
+         "Go on with what --save-session wrote; -p \"\" with --raw goes "
+         "on with the answer")
+      ->type_name("FILE");
   app.add_flag("--no-self-test", flags->no_self_test,
                "Do not check the golden logits of a certified artifact first");
   app.add_option("--stats-json", flags->stats_json,
@@ -205,7 +288,7 @@ Body AddRun(CLI::App& app) {
   AddSourceFlags(app, flags->compile.source);
   AddRecipeFlags(app, flags->quant);
   AddDataDirFlag(app, flags->quant.calibration.data_dir);
-  AddModelModeFlag(app, flags->compile.mode);
+  AddModelModeFlags(app, flags->compile);
   app.add_option("--prefill-ar-len", flags->compile.prefill_ar_len,
                  "For a model: tokens of a prompt block")
       ->type_name("N");

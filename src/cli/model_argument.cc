@@ -39,14 +39,30 @@ void AddSourceFlags(CLI::App& app, models::SourceOptions& source) {
       ->type_name("NAME");
 }
 
-void AddModelModeFlag(CLI::App& app, ModelMode& mode) {
+void AddModelModeFlags(CLI::App& app, CompileOptions& options) {
   const std::map<std::string, ModelMode> names = {
-      {"kv", ModelMode::kKv}, {"hybrid", ModelMode::kHybrid}};
-  app.add_option("--model-mode", mode,
-                 "kv: one token a step; hybrid: the prompt in blocks too")
+      {"kv", ModelMode::kKv},
+      {"hybrid", ModelMode::kHybrid},
+      {"lookahead", ModelMode::kLookahead}};
+  app.add_option("--model-mode", options.mode,
+                 "kv: one token a step; hybrid: the prompt in blocks too; "
+                 "lookahead: the answer, too, where guesses come true")
       ->transform(CLI::Transformer(names).description(""))
-      ->type_name("kv|hybrid")
+      ->type_name("kv|hybrid|lookahead")
       ->default_str("hybrid");
+  LookaheadOptions& lookahead = options.lookahead;
+  app.add_option("--ngram", lookahead.ngram,
+                 "Lookahead: tokens of an n-gram, the most that a guess gives")
+      ->type_name("N")
+      ->default_str("5");
+  app.add_option("--window", lookahead.window,
+                 "Lookahead: columns of the lookahead branch")
+      ->type_name("W")
+      ->default_str("8");
+  app.add_option("--gcap", lookahead.gcap,
+                 "Lookahead: n-grams verified in a step")
+      ->type_name("G")
+      ->default_str("8");
 }
 
 void AddPrefillLogitsFlag(CLI::App& app, LogitsRows& rows) {
@@ -179,7 +195,8 @@ namespace {
 constexpr const char* kReadFlags[] = {
     "--config", "--params", "--tokenizer-model", "--set", "--decoder-model"};
 constexpr const char* kCompileFlags[] = {
-    "--model-mode",    "--prefill-ar-len", "--max-context-len",
+    "--model-mode",    "--ngram",          "--window",
+    "--gcap",          "--prefill-ar-len", "--max-context-len",
     "--recipe",        "--calib-prompt",   "--calib-tokens",
     "--calib-samples", "--calib-tasks",    "--calib-limit",
     "--soc",           "--prefill-logits", "--embedding",

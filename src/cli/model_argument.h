@@ -23,7 +23,8 @@ namespace hexllm::cli {
 void AddSourceFlags(CLI::App& app, models::SourceOptions& source);
 
 // Flags whose text names a value; bad values are usage errors of the parser.
-void AddModelModeFlag(CLI::App& app, ModelMode& mode);
+// --model-mode, --ngram, --window, --gcap.
+void AddModelModeFlags(CLI::App& app, CompileOptions& options);
 void AddPrefillLogitsFlag(CLI::App& app, LogitsRows& rows);
 // --embedding, --num-sharding.
 void AddGraphFlags(CLI::App& app, CompileOptions& options);

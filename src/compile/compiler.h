@@ -24,8 +24,16 @@ namespace hexllm {
 
 // Which graphs a decoder gets. Names are ExecuTorch's --model_mode.
 enum class ModelMode : uint8_t {
-  kKv,      // T = 1 for prompt and answer
-  kHybrid,  // T = prefill_ar_len for the prompt, T = 1 for the answer
+  kKv,         // T = 1 for prompt and answer
+  kHybrid,     // T = prefill_ar_len for the prompt, T = 1 for the answer
+  kLookahead,  // and T = (window + gcap)(ngram - 1) for lookahead decoding
+};
+
+// Of lookahead decoding (runtime/lookahead.h), with ExecuTorch's names.
+struct LookaheadOptions {
+  std::optional<int64_t> ngram = {};   // tokens of an n-gram; default 5
+  std::optional<int64_t> window = {};  // columns of the lookahead branch; 8
+  std::optional<int64_t> gcap = {};    // n-grams verified in a step; 8
 };
 
 // Which graphs of a model are meant.
@@ -60,6 +68,10 @@ struct CompileOptions {
   std::optional<int64_t> max_context_len = {};
   std::optional<int64_t> prefill_ar_len = {};
   LogitsRows prefill_logits = LogitsRows::kLast;
+  LookaheadOptions lookahead = {};  // with kLookahead only
+  // What a full context drops, with graphs for it (compile/evictor.h); unset:
+  // it ends the text.
+  std::optional<artifact::SinkSettings> attention_sink = {};
   // Who looks tokens up. Unset: the target's default (compile/targets.h).
   std::optional<models::EmbeddingPlace> embedding = {};
   // Parts that a step is cut into, each a graph (and on the HTP a context) of
@@ -71,6 +83,10 @@ struct CompileOptions {
   bool taps = false;
   std::string dump_ir_dir = {};  // when not empty: the module before and after
                                  // each pass goes there as text
+  // When not empty: a folder where the results of long steps are looked for and
+  // kept, a calibration's and the htp's contexts (base/file_cache.h). kUsage
+  // where target and recipe have no such steps.
+  std::string cache_dir = {};
   // htp: when not empty, the artifact also gets the estimates of its graphs
   // (compile/estimate.h); a folder for the compiler's schedules meanwhile.
   std::string estimate_scratch = {};

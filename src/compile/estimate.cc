@@ -181,6 +181,13 @@ Status MatchArtifact(const artifact::Artifact& artifact,
     options.compile.prefill_ar_len = graph.step_tokens;
     options.compile.prefill_logits = graph.logits_rows;
   }
+  if (const auto& shape = manifest.lookahead) {
+    // Without a prefill graph its T is 1.
+    if (options.compile.mode == ModelMode::kKv)
+      options.compile.prefill_ar_len = 1;
+    options.compile.mode = ModelMode::kLookahead;
+    options.compile.lookahead = {shape->ngram, shape->window, shape->guesses};
+  }
   options.compile.embedding = manifest.embedding
                                   ? models::EmbeddingPlace::kHost
                                   : models::EmbeddingPlace::kGraph;

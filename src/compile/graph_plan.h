@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "artifact/manifest.h"
 #include "base/status.h"
 #include "compile/compiler.h"
 #include "models/decoder.h"
@@ -15,6 +17,7 @@ namespace hexllm {
 struct GraphPlan {
   int64_t context = 0;  // C
   int64_t prefill = 0;  // T of the prefill graph; 1 = none
+  std::optional<artifact::LookaheadShape> lookahead = {};  // of its graph
   models::EmbeddingPlace embedding = models::EmbeddingPlace::kGraph;
   int64_t shards = 1;
 };
@@ -24,7 +27,7 @@ struct GraphPlan {
 Result<GraphPlan> PlanGraphs(const CompileOptions& options,
                              const models::DecoderConfig& config);
 
-// Prefill before kv, each in order of its parts.
+// Prefill, lookahead, kv, each in order of its parts.
 std::vector<models::GraphRequest> GraphRequests(const GraphPlan& plan,
                                                 LogitsRows prefill_logits);
 

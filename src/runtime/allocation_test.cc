@@ -45,13 +45,15 @@ using testing::FakeSession;
 using testing::Prompt;
 
 // Allocations from the second token on.
-int CountInDecodeLoop(const GenerateOptions& options) {
-  FakeSession f{FakeOptions{}};
+int CountInDecodeLoop(const GenerateOptions& options,
+                      const FakeOptions& fake = {},
+                      const SessionOptions& session = {}) {
+  FakeSession f(fake, session);
   f.engine.faults.step_tokens.reserve(100);
   f.engine.faults.first_rows.reserve(100);
   bool warm = false;
   f.engine.faults.on_execute = [&](bool inside) { counting = warm && !inside; };
-  EXPECT_TRUE(f.session->Prefill(Prompt(20)).ok());
+  EXPECT_TRUE(f.session->Prefill(Prompt(20, fake.vocab)).ok());
   allocations = 0;
   const auto result =
       f.session->Generate(options, [&](int32_t) -> Result<TokenAction> {
@@ -87,6 +89,21 @@ TEST(Allocation, NoneInTheSamplingLoop) {
                      .repetition_penalty = 1.1f,
                      .seed = 3};
   EXPECT_EQ(CountInDecodeLoop(options), 0);
+}
+
+TEST(Allocation, NoneInTheLookaheadLoop) {
+  GenerateOptions options;
+  options.sampler.temperature = 1;
+  FakeOptions fake;
+  fake.vocab = 3;  // guesses come true
+  fake.lookahead = {3, 2, 2};
+  for (const auto mode : {LookaheadMode::kOn, LookaheadMode::kAuto}) {
+    for (const auto update : {KvUpdate::kSmartMask, KvUpdate::kShiftPointer}) {
+      EXPECT_EQ(CountInDecodeLoop(options, fake,
+                                  {.kv_update = update, .lookahead = mode}),
+                0);
+    }
+  }
 }
 
 }  // namespace

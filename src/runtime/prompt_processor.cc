@@ -6,18 +6,22 @@
 
 namespace hexllm {
 
-PromptProcessor::PromptProcessor(Sequence* sequence, DecoderRunner* block,
-                                 DecoderRunner* single)
-    : sequence_(sequence), block_(block), single_(single) {
-  HX_CHECK(single->logits_rows() != LogitsRows::kNone);
+PromptProcessor::PromptProcessor(const PromptConfig& config)
+    : sequence_(config.sequence),
+      block_(config.block),
+      single_(config.single),
+      wide_(config.wide) {
+  HX_CHECK(single_->logits_rows() != LogitsRows::kNone);
 }
 
 uint32_t PromptProcessor::MaxTokens(uint32_t past) const {
+  if (sequence_->sink) return UINT32_MAX;
   const uint32_t columns = single_->past_columns();
   return past > columns ? past : columns + single_->step_tokens();
 }
 
 uint32_t PromptProcessor::MaxTokensWithLogits(uint32_t past) const {
+  if (sequence_->sink) return UINT32_MAX;
   // With the last row alone a step takes one token, whatever its T.
   if (single_->logits_rows() == LogitsRows::kAll) return MaxTokens(past);
   return std::max(past, single_->past_columns() + 1);
@@ -25,10 +29,15 @@ uint32_t PromptProcessor::MaxTokensWithLogits(uint32_t past) const {
 
 void PromptProcessor::Append(std::span<const int32_t> ids) {
   sequence_->ids.insert(sequence_->ids.end(), ids.begin(), ids.end());
-  if (sequence_->kv.tokens() > 0) return;
-  prompt_tokens_ = static_cast<uint32_t>(sequence_->ids.size());
-  block_->ChooseRope(prompt_tokens_);
-  single_->ChooseRope(prompt_tokens_);
+  if (sequence_->kv.tokens() == 0)
+    ChooseRope(static_cast<uint32_t>(sequence_->ids.size()));
+}
+
+void PromptProcessor::ChooseRope(uint32_t prompt_tokens) {
+  prompt_tokens_ = prompt_tokens;
+  for (DecoderRunner* runner : {block_, single_, wide_})
+    if (runner != nullptr) runner->ChooseRope(prompt_tokens);
+  if (sequence_->sink) sequence_->sink->ChooseRope(prompt_tokens);
 }
 
 Status PromptProcessor::Run(std::span<const int32_t> ids) {
@@ -51,6 +60,7 @@ PromptProcessor::Step PromptProcessor::NextStep(uint32_t left,
   const uint32_t past = sequence_->kv.tokens();
   // What follows a step must find room for one of `single`.
   const auto shorten = [&](uint32_t n) {
+    if (sequence_->sink) n = std::min(n, sequence_->kv.capacity() - past);
     return n < left ? std::min(n, single_->past_columns() - past) : n;
   };
   const LogitsRows block_rows = block_->logits_rows();
@@ -70,11 +80,12 @@ PromptProcessor::Step PromptProcessor::NextStep(uint32_t left,
 Status PromptProcessor::RunPending(const LogitsSink* sink) {
   KvManager& kv = sequence_->kv;
   while (kv.tokens() < sequence_->ids.size()) {
+    HX_RETURN_IF_ERROR(MakeRoom(*sequence_, 1));
     const auto rest = std::span(sequence_->ids).subspan(kv.tokens());
     const Step step =
         NextStep(static_cast<uint32_t>(rest.size()), sink != nullptr);
     HX_RETURN_IF_ERROR(step.runner->Step(rest.first(step.tokens)));
-    const uint32_t position = kv.tokens();
+    const uint32_t position = RunTokens(*sequence_);
     step.runner->Commit();
     for (uint32_t i = 0; sink != nullptr && i < step.tokens; ++i)
       HX_RETURN_IF_ERROR((*sink)(position + i, step.runner->Logits(i)));

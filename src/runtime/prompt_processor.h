@@ -34,12 +34,17 @@ namespace hexllm {
 using LogitsSink =
     std::function<Status(uint32_t position, std::span<const float> logits)>;
 
+// All borrowed; must outlive the processor.
+struct PromptConfig {
+  Sequence* sequence = nullptr;
+  DecoderRunner* block = nullptr;
+  DecoderRunner* single = nullptr;  // has logits of the last row at least
+  DecoderRunner* wide = nullptr;    // runs no prompts; may be null
+};
+
 class PromptProcessor {
  public:
-  // All borrowed; must outlive this. `single` has logits of the last row at
-  // least.
-  PromptProcessor(Sequence* sequence, DecoderRunner* block,
-                  DecoderRunner* single);
+  explicit PromptProcessor(const PromptConfig& config);
 
   // The longest sequence that Run (RunWithLogits) can reach from `past` tokens;
   // `past` when it can run none.
@@ -51,6 +56,11 @@ class PromptProcessor {
   bool SharesRope(uint32_t tokens) const {
     return single_->HasSameRope(prompt_tokens_, tokens);
   }
+
+  // The length of the first prompt, which chose the RoPE rows of all runners;
+  // and the choice of a restored sequence.
+  uint32_t prompt_tokens() const { return prompt_tokens_; }
+  void ChooseRope(uint32_t prompt_tokens);
 
   // Appends `ids` (valid ids, within MaxTokens, checked) and runs all tokens
   // that the cache lacks. Leaves the last one's logits in the sequence. Errors
@@ -72,6 +82,7 @@ class PromptProcessor {
   Sequence* sequence_;
   DecoderRunner* block_;
   DecoderRunner* single_;
+  DecoderRunner* wide_;
   // Of the sequence's first prompt, which chooses the RoPE rows for all of it.
   uint32_t prompt_tokens_ = 0;
 };

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "runtime/decoder_runner.h"
+#include "runtime/session_state.h"
 #include "runtime/step_graphs.h"
 
 namespace hexllm {
@@ -45,6 +46,7 @@ struct Decoder {
   Sequence sequence;
   std::unique_ptr<DecoderRunner> single;
   std::unique_ptr<DecoderRunner> own_block;  // null when `single` does blocks
+  std::unique_ptr<DecoderRunner> wide;       // null without lookahead
   DecoderRunner* block = nullptr;
 };
 
@@ -52,17 +54,24 @@ struct Decoder {
 Result<std::unique_ptr<Decoder>> MakeDecoder(const SessionConfig& config) {
   const auto& manifest = config.artifact->manifest();
   const std::vector<StepGraph> steps = FindStepGraphs(manifest);
-  HX_ASSIGN_OR_RETURN(const StepChoice choice,
-                      ChooseSteps(steps, config.options.prompt_step_tokens));
+  HX_ASSIGN_OR_RETURN(
+      const StepChoice choice,
+      ChooseSteps(steps, {.block_tokens = config.options.prompt_step_tokens,
+                          .lookahead = config.options.lookahead}));
   HX_ASSIGN_OR_RETURN(KvGeometry geometry,
                       FindKvGeometry(manifest, {choice.block, choice.single}));
   std::vector<StepGraph> used = {choice.single};
   if (choice.block.shards != choice.single.shards) used.push_back(choice.block);
+  if (choice.lookahead) used.push_back(*choice.lookahead);
   HX_RETURN_IF_ERROR(
       config.engine->Reserve(FindBufferBytes(manifest, used, geometry)));
   HX_ASSIGN_OR_RETURN(KvManager kv,
-                      KvManager::Create(*config.engine, std::move(geometry)));
+                      KvManager::Create(*config.engine, std::move(geometry),
+                                        config.options.kv_update));
   auto decoder = std::make_unique<Decoder>(std::move(kv));
+  HX_ASSIGN_OR_RETURN(decoder->sequence.sink,
+                      AttentionSink::Create({config.artifact, config.engine,
+                                             &decoder->sequence.kv}));
   decoder->sequence.ids.reserve(manifest.context_tokens);
   const RunnerConfig runner{config.artifact, config.engine,
                             &decoder->sequence.kv, config.options.on_tap};
@@ -73,6 +82,10 @@ Result<std::unique_ptr<Decoder>> MakeDecoder(const SessionConfig& config) {
     HX_ASSIGN_OR_RETURN(decoder->own_block,
                         DecoderRunner::Create(runner, choice.block));
     decoder->block = decoder->own_block.get();
+  }
+  if (choice.lookahead) {
+    HX_ASSIGN_OR_RETURN(decoder->wide,
+                        DecoderRunner::Create(runner, *choice.lookahead));
   }
   return decoder;
 }
@@ -86,9 +99,18 @@ struct Session::Impl {
         decoder(std::move(made)),
         sequence(decoder->sequence),
         sampler(manifest().vocab_size),
-        prompt(&sequence, decoder->block, decoder->single.get()),
-        generator(&sequence, decoder->single.get(), &sampler,
-                  manifest().generation.end_ids) {}
+        prompt({.sequence = &sequence,
+                .block = decoder->block,
+                .single = decoder->single.get(),
+                .wide = decoder->wide.get()}),
+        steps(
+            {.sequence = &sequence,
+             .single = decoder->single.get(),
+             .wide = decoder->wide.get(),
+             .shape = manifest().lookahead.value_or(artifact::LookaheadShape{}),
+             .mode = decoder->wide ? config.options.lookahead
+                                   : LookaheadMode::kOff}),
+        generator(&sequence, &steps, &sampler, manifest().generation.end_ids) {}
 
   const artifact::Manifest& manifest() const { return artifact->manifest(); }
 
@@ -96,8 +118,14 @@ struct Session::Impl {
   // tokens, of which a step can hold `most`.
   Status CheckIds(std::span<const int32_t> ids, size_t total,
                   uint32_t most) const;
-  Status RunPrompt(std::span<const int32_t> ids, uint32_t reused);
+  // What a turn says about the cache when it begins.
+  TurnStatistics Reuse(uint32_t reused, ReuseEnd end) const;
+  // Runs `ids` as the prompt of `turn`.
+  Status RunPrompt(std::span<const int32_t> ids, const TurnStatistics& turn);
   TurnStatistics& Turn();
+  uint32_t Evictions() const {
+    return sequence.sink ? sequence.sink->evictions() : 0;
+  }
   // An error that leaves the cache in doubt.
   Error Fail(Error error) {
     ResetSequence(sequence);
@@ -110,6 +138,7 @@ struct Session::Impl {
   Sequence& sequence;
   Sampler sampler;
   PromptProcessor prompt;
+  DecodeSteps steps;
   TokenGenerator generator;
   Statistics statistics;
   Clock::time_point turn_start = Clock::now();
@@ -136,20 +165,35 @@ Status Session::Impl::CheckIds(std::span<const int32_t> ids, size_t total,
   return OkStatus();
 }
 
-Status Session::Impl::RunPrompt(std::span<const int32_t> ids, uint32_t reused) {
+TurnStatistics Session::Impl::Reuse(uint32_t reused, ReuseEnd end) const {
+  return {
+      .cached_tokens = sequence.kv.tokens(),
+      .reused_tokens = reused,
+      .reuse_end = sequence.kv.tokens() == 0 ? ReuseEnd::kNothingCached : end};
+}
+
+Status Session::Impl::RunPrompt(std::span<const int32_t> ids,
+                                const TurnStatistics& turn) {
   HX_ASSIGN_OR_RETURN(const BusyEngine busy, BusyEngine::Begin(engine));
   turn_start = Clock::now();
-  statistics.turns.push_back({.reused_tokens = reused});
-  const uint32_t before = sequence.kv.tokens();
+  statistics.turns.push_back(turn);
+  const uint32_t before = RunTokens(sequence);
+  const uint32_t evictions = Evictions();
   auto status = prompt.Run(ids);
   if (!status.ok()) return Fail(std::move(status).error());
-  Turn().prompt_tokens = sequence.kv.tokens() - before;
+  Turn().prompt_tokens = RunTokens(sequence) - before;
+  Turn().evictions += Evictions() - evictions;
   Turn().prompt_seconds = SecondsSince(turn_start);
   return OkStatus();
 }
 
+// A restored session may go on without a prompt.
 TurnStatistics& Session::Impl::Turn() {
-  HX_CHECK(!statistics.turns.empty());
+  if (statistics.turns.empty()) {
+    turn_start = Clock::now();
+    statistics.turns.push_back(
+        Reuse(sequence.kv.tokens(), ReuseEnd::kAllReused));
+  }
   return statistics.turns.back();
 }
 
@@ -193,37 +237,59 @@ Status Session::Prefill(std::span<const int32_t> ids) {
   HX_RETURN_IF_ERROR(
       impl_->CheckIds(ids, sequence.ids.size() + ids.size(),
                       impl_->prompt.MaxTokens(sequence.kv.tokens())));
-  return impl_->RunPrompt(ids, 0);
+  return impl_->RunPrompt(
+      ids, impl_->Reuse(sequence.kv.tokens(), ReuseEnd::kAllReused));
 }
 
 Result<uint32_t> Session::ReplacePrompt(std::span<const int32_t> ids) {
   Sequence& sequence = impl_->sequence;
   HX_RETURN_IF_ERROR(
       impl_->CheckIds(ids, ids.size(), impl_->prompt.MaxTokens(0)));
-  const auto run = std::span(sequence.ids).first(sequence.kv.tokens());
-  const size_t common = static_cast<size_t>(
-      std::mismatch(run.begin(), run.end(), ids.begin(), ids.end()).first -
-      run.begin());
+  const size_t common = CommonTokens(sequence, ids);
+  const uint32_t run = RunTokens(sequence);
+  ReuseEnd end = common == ids.size() ? ReuseEnd::kPromptEnds
+                 : common < run       ? ReuseEnd::kTextDiffers
+                                      : ReuseEnd::kAllReused;
   // At least one token is run, from a place where a step has room.
   const size_t most =
-      std::min(ids.size() - 1, size_t{impl_->decoder->single->past_columns()});
-  const bool usable =
-      impl_->prompt.SharesRope(static_cast<uint32_t>(ids.size()));
-  const auto kept = usable ? static_cast<uint32_t>(std::min(common, most)) : 0U;
+      std::min(ids.size() - 1, size_t{impl_->decoder->single->past_columns()} +
+                                   sequence.evicted.size());
+  auto kept = static_cast<uint32_t>(std::min(common, most));
+  if (!sequence.evicted.empty() && kept > sequence.sink->sink_tokens()) {
+    const auto gone = static_cast<uint32_t>(sequence.evicted.size());
+    if (kept >= sequence.sink->sink_tokens() + gone) {
+      kept -= gone;
+    } else {  // it differs within what is gone
+      end = ReuseEnd::kEvicted;
+      kept = sequence.sink->sink_tokens();
+    }
+  }
+  if (!impl_->prompt.SharesRope(static_cast<uint32_t>(ids.size()))) {
+    end = ReuseEnd::kRopeDiffers;
+    kept = 0;
+  }
+  const TurnStatistics turn = impl_->Reuse(kept, end);
   TruncateSequence(sequence, kept);
-  HX_RETURN_IF_ERROR(impl_->RunPrompt(ids.subspan(kept), kept));
+  HX_RETURN_IF_ERROR(impl_->RunPrompt(ids.subspan(TextTokens(sequence)), turn));
   return kept;
 }
 
 Result<GenerateResult> Session::Generate(const GenerateOptions& options,
                                          const TokenCallback& on_token) {
   Impl& impl = *impl_;
-  HX_RETURN_IF_ERROR(CheckOptions(options, ids().size(), context_tokens()));
+  HX_RETURN_IF_ERROR(
+      CheckOptions(options, TextTokens(impl.sequence),
+                   impl.sequence.sink ? UINT32_MAX : context_tokens()));
   if (impl.sequence.ids.empty())
     return Error{ErrorCode::kUsage, "nothing to continue: run a prompt first"};
   HX_ASSIGN_OR_RETURN(const BusyEngine busy, BusyEngine::Begin(impl.engine));
+  // A restored sequence comes without logits: its last token gives them.
+  if (impl.sequence.logits.empty() && ids().size() == impl.sequence.kv.tokens())
+    UnrunLastToken(impl.sequence);
   bool callback_failed = false;
+  impl.Turn();
   Clock::time_point mark = Clock::now();
+  double cpu_mark = CpuSeconds();
   // Decoding time is without the time that the callback takes.
   const TokenCallback timed = [&](int32_t id) -> Result<TokenAction> {
     TurnStatistics& turn = impl.Turn();
@@ -231,13 +297,20 @@ Result<GenerateResult> Session::Generate(const GenerateOptions& options,
       turn.first_token_seconds = SecondsSince(impl.turn_start);
     } else {
       turn.decode_seconds += SecondsSince(mark);
+      turn.decode_cpu_seconds += CpuSeconds() - cpu_mark;
     }
     Result<TokenAction> action = on_token(id);
     callback_failed = !action.ok();
     mark = Clock::now();
+    cpu_mark = CpuSeconds();
     return action;
   };
+  const DecodeCounts before = impl.steps.counts();
+  const uint32_t evictions = impl.Evictions();
   auto result = impl.generator.Generate(options, timed);
+  impl.Turn().steps += impl.steps.counts() - before;
+  impl.Turn().evictions += impl.Evictions() - evictions;
+  impl.Turn().rss_bytes = RssBytes();
   if (!result.ok() && !callback_failed)
     return impl.Fail(std::move(result).error());
   return result;
@@ -253,10 +326,36 @@ Status Session::Logits(std::span<const int32_t> ids, const LogitsSink& sink) {
   return status;
 }
 
-void Session::Reset() { ResetSequence(impl_->sequence); }
+void Session::Reset() {
+  ResetSequence(impl_->sequence);
+  impl_->steps.Clear();
+}
+
+Status Session::Save(OutputFile& file, const Json& conversation) {
+  return SaveSequence(artifact(), impl_->sequence,
+                      {.file = file,
+                       .prompt_tokens = impl_->prompt.prompt_tokens(),
+                       .conversation = conversation});
+}
+
+Status Session::Restore(const SavedSession& saved) {
+  Sequence& sequence = impl_->sequence;
+  HX_RETURN_IF_ERROR(CheckFits(saved, impl_->manifest(), sequence));
+  const size_t pending = saved.head.ids.size() - saved.head.cached_tokens;
+  const uint32_t most = impl_->decoder->single->step_tokens();
+  if (pending > most) {
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("{} tokens that were not run; expected at most {}",
+                             pending, most)};
+  }
+  impl_->prompt.ChooseRope(saved.head.prompt_tokens);
+  RestoreSequence(saved, impl_->manifest(), sequence);
+  return OkStatus();
+}
 
 Statistics Session::statistics() const {
   Statistics statistics = impl_->statistics;
+  statistics.rss_bytes = RssBytes();
   statistics.peak_rss_bytes = PeakRssBytes();
   return statistics;
 }

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "runtime/decoder_runner.h"
 #include "runtime/prompt_processor.h"
+#include "runtime/session_file.h"
 #include "runtime/statistics.h"
 #include "runtime/token_generator.h"
 
@@ -24,6 +25,10 @@ namespace hexllm {
 struct SessionOptions {
   // T of the prompt's blocks, one of the artifact's; unset = the largest.
   std::optional<uint32_t> prompt_step_tokens = {};
+  KvUpdate kv_update = KvUpdate::kSmartMask;
+  // kOn needs an artifact with a lookahead graph, kAuto uses it if there is
+  // one.
+  LookaheadMode lookahead = LookaheadMode::kOff;
   // Sees the taps of a debug compile after each step.
   TapSink on_tap = {};
 };
@@ -75,12 +80,24 @@ class Session {
   Status Logits(std::span<const int32_t> ids, const LogitsSink& sink);
 
   // Makes `ids` the sequence, keeping the KV columns of the longest
-  // common prefix, and runs the rest: at least one token, for its logits.
+  // common prefix, and runs the rest: at least one token, for its logits. The
+  // statistics say why no more were kept.
   // Returns the tokens kept. Errors as Prefill's.
   Result<uint32_t> ReplacePrompt(std::span<const int32_t> ids);
 
   // Forgets everything: the next Prefill starts at position 0.
   void Reset();
+
+  // Writes the sequence, with what the caller wants to be kept beside it, to
+  // `file` (runtime/session_file.h) and commits it. kUsage when nothing was
+  // run.
+  Status Save(OutputFile& file, const Json& conversation = {});
+
+  // Makes what another session saved the sequence: one of the same model,
+  // whatever its recipe, target, step sizes and KV update. kUnsupported for
+  // another model, kUsage for more tokens than there is room for, kBadInput for
+  // what cannot be a sequence; the sequence is then as before. Starts no turn.
+  Status Restore(const SavedSession& saved);
 
   // Time and tokens of all turns so far. A turn begins with Prefill or
   // ReplacePrompt; Logits is none.

@@ -2,6 +2,8 @@
 // and shards an artifact has.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -27,11 +29,15 @@ constexpr LogitsRows kNone = LogitsRows::kNone;
 constexpr LogitsRows kLast = LogitsRows::kLast;
 constexpr LogitsRows kAll = LogitsRows::kAll;
 
-// Every set of graphs that an artifact may have.
+const SessionOptions kOn = {.lookahead = LookaheadMode::kOn};
+
+// Every set of graphs that an artifact may have, and how they are used.
 struct ModeCase {
   std::string name;
   std::vector<FakeStep> steps;
   bool takes_context = true;  // can run prompts of C tokens and decode up to C
+  std::optional<artifact::LookaheadShape> lookahead = {};
+  SessionOptions session = {};
 };
 
 std::ostream& operator<<(std::ostream& out, const ModeCase& mode) {
@@ -52,6 +58,28 @@ const ModeCase kModes[] = {
     {"prefill_7_all", {{kPrefill, 7, kAll}}, false},
     {"prefill_7_last", {{kPrefill, 7, kLast}}, false},
     {"two_prefills", {{kPrefill, 5, kLast}, {kPrefill, 32, kNone}}, false},
+    {"shift_pointer",
+     {{kPrefill, 7, kAll}, {kKv, 1, kAll}},
+     true,
+     {},
+     {.kv_update = KvUpdate::kShiftPointer}},
+    {"lookahead_3_2_2", {{kKv, 1, kAll}}, true, {{3, 2, 2}}, kOn},
+    {"lookahead_5_4_3",
+     {{kPrefill, 7, kLast}, {kKv, 1, kLast}},
+     true,
+     {{5, 4, 3}},
+     {.kv_update = KvUpdate::kShiftPointer, .lookahead = LookaheadMode::kOn}},
+    {"lookahead_2_1_1",
+     {{kPrefill, 7, kNone}, {kKv, 1, kAll}},
+     true,
+     {{2, 1, 1}},
+     kOn},
+    {"lookahead_auto",
+     {{kKv, 1, kAll}},
+     true,
+     {{3, 2, 2}},
+     {.lookahead = LookaheadMode::kAuto}},
+    {"lookahead_alone", {{kPrefill, 5, kLast}}, false, {{4, 2, 2}}, kOn},
 };
 
 class SessionModes : public ::testing::TestWithParam<ModeCase> {
@@ -59,13 +87,14 @@ class SessionModes : public ::testing::TestWithParam<ModeCase> {
   FakeOptions Options() const {
     FakeOptions options;
     options.steps = GetParam().steps;
+    options.lookahead = GetParam().lookahead;
     return options;
   }
 };
 
 TEST_P(SessionModes, GreedyTokensEqualTheReference) {
   const FakeOptions options = Options();
-  FakeSession f(options);
+  FakeSession f(options, GetParam().session);
   for (const size_t tokens : {1U, 2U, 6U, 7U, 8U, 14U, 15U, 31U, 32U, 33U}) {
     f.session->Reset();
     const Ids prompt = Prompt(tokens);
@@ -78,7 +107,7 @@ TEST_P(SessionModes, GreedyTokensEqualTheReference) {
 
 TEST_P(SessionModes, LogitsOfEveryPositionEqualTheReference) {
   const FakeOptions options = Options();
-  FakeSession f(options);
+  FakeSession f(options, GetParam().session);
   const size_t most = GetParam().takes_context ? options.context : 30;
   for (const size_t tokens : {size_t{1}, size_t{7}, size_t{20}, most}) {
     const Ids ids = Prompt(tokens);
@@ -90,7 +119,7 @@ TEST_P(SessionModes, LogitsOfEveryPositionEqualTheReference) {
 TEST_P(SessionModes, PromptsFillTheContextExactly) {
   const FakeOptions options = Options();
   for (const uint32_t left : {0U, 1U, 2U, 5U}) {
-    FakeSession f(options);
+    FakeSession f(options, GetParam().session);
     const Ids prompt = Prompt(options.context - left);
     const Ids answer = f.Answer(prompt, Greedy());
     EXPECT_EQ(f.last.reason, FinishReason::kContextFull);
@@ -108,7 +137,7 @@ TEST_P(SessionModes, PromptsFillTheContextExactly) {
 
 TEST_P(SessionModes, GeneratesUpToTheContext) {
   const FakeOptions options = Options();
-  FakeSession f(options);
+  FakeSession f(options, GetParam().session);
   const Ids prompt = Prompt(9);
   const Ids answer = f.Answer(prompt, Greedy());
   EXPECT_EQ(f.last.reason, FinishReason::kContextFull);
@@ -121,7 +150,7 @@ TEST_P(SessionModes, GeneratesUpToTheContext) {
 
 TEST_P(SessionModes, TurnsAppendAndReuse) {
   const FakeOptions options = Options();
-  FakeSession f(options);
+  FakeSession f(options, GetParam().session);
   const Ids first = Prompt(10);
   Ids text = first;
   const Ids answer = f.Answer(first, Greedy(5));
@@ -144,6 +173,68 @@ TEST_P(SessionModes, TurnsAppendAndReuse) {
   EXPECT_EQ(f.session->ReplacePrompt(std::span(other).first(3)).value(), 2U);
   EXPECT_EQ(f.Generate(Greedy(4)),
             FakeReference::Greedy(options, std::span(other).first(3), 4));
+}
+
+// Also with two words, of which many guesses come true.
+TEST_P(SessionModes, SampledTokensAreThoseOfPlainDecoding) {
+  for (const uint32_t vocab : {2U, 37U}) {
+    FakeOptions options = Options();
+    options.vocab = vocab;
+    FakeSession f(options, GetParam().session);
+    options.lookahead.reset();
+    FakeSession plain(options);
+    const Ids prompt = Prompt(12, vocab);
+    for (const uint64_t seed : {1U, 2U}) {
+      f.session->Reset();
+      plain.session->Reset();
+      GenerateOptions generate;
+      generate.sampler = {.temperature = 1,
+                          .top_k = 9,
+                          .repetition_penalty = 1.2f,
+                          .seed = seed};
+      const Ids expected = plain.Answer(prompt, generate);
+      EXPECT_EQ(f.Answer(prompt, generate), expected);
+      EXPECT_EQ(f.last.reason, plain.last.reason);
+    }
+    const DecodeCounts counts = f.session->statistics().turns.back().steps;
+    if (GetParam().session.lookahead == LookaheadMode::kOn && vocab == 2) {
+      EXPECT_GT(counts.accepted, counts.lookahead / 8);
+    } else if (!GetParam().lookahead) {
+      EXPECT_EQ(counts.accepted, 0U);
+    }
+  }
+}
+
+// End tokens, limits and stops are met to the token.
+TEST_P(SessionModes, EndsWherePlainDecodingEnds) {
+  FakeOptions options = Options();
+  options.vocab = 4;
+  const Ids prompt = Prompt(9, options.vocab);
+  const Ids free = FakeReference::Greedy(options, prompt, 30);
+  auto last_first = free.begin();  // of each token's first place the last
+  for (auto at = free.begin(); at != free.end(); ++at)
+    if (std::find(free.begin(), at, *at) == at) last_first = at;
+  options.generation.end_ids = {*last_first};
+  FakeSession f(options, GetParam().session);
+  EXPECT_EQ(f.Answer(prompt, Greedy()), Ids(free.begin(), last_first));
+  EXPECT_EQ(f.last.reason, FinishReason::kEndToken);
+  EXPECT_EQ(f.session->ids().size(), prompt.size() + f.last.new_tokens);
+  f.session->Reset();
+  ASSERT_TRUE(f.session->Prefill(prompt).ok());
+  Ids pieces;
+  for (uint32_t n = 0; n < 5; ++n) {
+    GenerateOptions generate = Greedy(n);
+    generate.ignore_end_ids = true;
+    Ids piece = f.Generate(generate);
+    EXPECT_EQ(piece.size(), n);
+    generate.max_new_tokens.reset();
+    generate.max_seq_len = f.session->ids().size() + n;
+    const Ids more = f.Generate(generate);
+    EXPECT_EQ(more.size(), n);
+    pieces.insert(pieces.end(), piece.begin(), piece.end());
+    pieces.insert(pieces.end(), more.begin(), more.end());
+  }
+  EXPECT_EQ(pieces, Ids(free.begin(), free.begin() + 20));
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, SessionModes, ::testing::ValuesIn(kModes),

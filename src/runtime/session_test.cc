@@ -274,12 +274,15 @@ TEST(Session, StatisticsCountTurns) {
   EXPECT_EQ(statistics.turns[0].prompt_tokens, 10U);
   EXPECT_EQ(statistics.turns[0].reused_tokens, 0U);
   EXPECT_EQ(statistics.turns[0].new_tokens, 4U);
+  EXPECT_EQ(statistics.turns[1].cached_tokens, 13U);
   EXPECT_EQ(statistics.turns[1].reused_tokens, 10U);
+  EXPECT_EQ(statistics.turns[1].reuse_end, ReuseEnd::kTextDiffers);
   EXPECT_EQ(statistics.turns[1].prompt_tokens, 2U);
   EXPECT_EQ(statistics.turns[1].new_tokens, 3U);
   EXPECT_GT(statistics.turns[0].first_token_seconds, 0);
   EXPECT_GT(statistics.turns[0].decode_seconds, 0);
   EXPECT_GT(statistics.load_seconds, 0);
+  EXPECT_GT(statistics.turns[0].decode_cpu_seconds, 0);
   EXPECT_GT(statistics.peak_rss_bytes, 0U);
 }
 

@@ -34,7 +34,9 @@ void AddCacheOutput(const IoSpec& spec, KvGeometry& geometry) {
 const StepGraph* FindSingle(const std::vector<StepGraph>& steps) {
   const StepGraph* best = nullptr;
   for (const StepGraph& step : steps) {
-    if (step.logits_rows == LogitsRows::kNone) continue;
+    if (step.kind == GraphKind::kLookahead ||
+        step.logits_rows == LogitsRows::kNone)
+      continue;
     // Of equal T the later one, which is the kv graph.
     if (best == nullptr || step.step_tokens <= best->step_tokens) best = &step;
   }
@@ -46,6 +48,7 @@ const StepGraph* FindBlock(const std::vector<StepGraph>& steps,
                            std::optional<uint32_t> wanted) {
   const StepGraph* best = nullptr;
   for (const StepGraph& step : steps) {
+    if (step.kind == GraphKind::kLookahead) continue;
     if (wanted && step.step_tokens != *wanted) continue;
     if (best == nullptr || step.step_tokens > best->step_tokens) best = &step;
   }
@@ -54,8 +57,10 @@ const StepGraph* FindBlock(const std::vector<StepGraph>& steps,
 
 std::string ListStepTokens(const std::vector<StepGraph>& steps) {
   std::string out;
-  for (const StepGraph& step : steps)
+  for (const StepGraph& step : steps) {
+    if (step.kind == GraphKind::kLookahead) continue;
     out += fmt::format("{}{}", out.empty() ? "" : ", ", step.step_tokens);
+  }
   return out;
 }
 
@@ -65,8 +70,7 @@ std::vector<StepGraph> FindStepGraphs(const Manifest& manifest) {
   std::map<std::pair<GraphKind, uint32_t>, StepGraph> found;
   for (size_t i = 0; i < manifest.graphs.size(); ++i) {
     const GraphEntry& graph = manifest.graphs[i];
-    if (graph.kind != GraphKind::kPrefill && graph.kind != GraphKind::kKv)
-      continue;
+    if (graph.kind == GraphKind::kEvictor) continue;
     StepGraph& step = found[{graph.kind, graph.step_tokens}];
     step.kind = graph.kind;
     step.step_tokens = graph.step_tokens;
@@ -84,22 +88,30 @@ std::vector<StepGraph> FindStepGraphs(const Manifest& manifest) {
 }
 
 Result<StepChoice> ChooseSteps(const std::vector<StepGraph>& steps,
-                               std::optional<uint32_t> block_tokens) {
+                               const StepWish& wish) {
   const StepGraph* single = FindSingle(steps);
   if (single == nullptr) {
     return Error{ErrorCode::kBadInput,
-                 fmt::format("the artifact has {} prefill and kv graphs and "
-                             "none gives logits",
-                             steps.size())};
+                 "of the artifact's prefill and kv graphs none gives logits"};
   }
-  const StepGraph* block = FindBlock(steps, block_tokens);
+  const StepGraph* block = FindBlock(steps, wish.block_tokens);
   if (block == nullptr) {
     return Error{ErrorCode::kUsage,
                  fmt::format("the artifact has no graph of {} tokens a step; "
                              "it has {}",
-                             *block_tokens, ListStepTokens(steps))};
+                             *wish.block_tokens, ListStepTokens(steps))};
   }
-  return StepChoice{*block, *single};
+  StepChoice choice{*block, *single, {}};
+  if (wish.lookahead == LookaheadMode::kOff) return choice;
+  for (const StepGraph& step : steps) {
+    if (step.kind == GraphKind::kLookahead) choice.lookahead = step;
+  }
+  if (!choice.lookahead && wish.lookahead == LookaheadMode::kOn) {
+    return Error{ErrorCode::kUsage,
+                 "the artifact has no lookahead graph; compile it with "
+                 "--model-mode lookahead"};
+  }
+  return choice;
 }
 
 Result<KvGeometry> FindKvGeometry(const Manifest& manifest,

@@ -22,22 +22,36 @@ struct StepGraph {
   std::vector<size_t> shards;  // indices into manifest.graphs
 };
 
-// The prefill and kv graphs, by kind and then T.
+// How answers are decoded.
+enum class LookaheadMode : uint8_t {
+  kOff,   // one token a step
+  kOn,    // lookahead steps wherever the context has room for one
+  kAuto,  // what pays (runtime/step_chooser.h)
+};
+
+// The prefill, kv and lookahead graphs, by kind and then T.
 std::vector<StepGraph> FindStepGraphs(const artifact::Manifest& manifest);
 
 // The graphs that a session loads: one for the prompt's blocks and one for what
-// blocks cannot do. They may be the same one.
+// blocks cannot do, which may be the same one; and the lookahead graph.
 struct StepChoice {
   StepGraph block;
   StepGraph single;
+  std::optional<StepGraph> lookahead;
 };
 
-// `single` is the graph with the smallest T that gives logits (kBadInput when
-// there is none), `block` the one with T = `block_tokens` (kUsage when there is
-// none), or the largest T. Of equal T, blocks take the prefill graph and single
-// steps the kv graph.
+struct StepWish {
+  std::optional<uint32_t> block_tokens = {};  // T; unset = the largest
+  LookaheadMode lookahead = LookaheadMode::kOff;
+};
+
+// Of the prefill and kv graphs `single` is the one with the smallest T that
+// gives logits (kBadInput when there is none), `block` the one with the T that
+// is wished (kUsage when there is none). Of equal T, blocks take the prefill
+// graph and single steps the kv graph. `lookahead` is there when the artifact
+// has it, unless the wish is kOff; kUsage when it has none and the wish is kOn.
 Result<StepChoice> ChooseSteps(const std::vector<StepGraph>& steps,
-                               std::optional<uint32_t> block_tokens);
+                               const StepWish& wish);
 
 // Sizes of the KV cache that all of `steps` share. kBadInput when a layer of
 // the manifest is in none of them.

@@ -22,27 +22,28 @@ std::string_view FinishReasonName(FinishReason reason) {
   HX_CHECK(false);  // every reason has a name above
 }
 
-TokenGenerator::TokenGenerator(Sequence* sequence, DecoderRunner* runner,
+TokenGenerator::TokenGenerator(Sequence* sequence, DecodeSteps* steps,
                                Sampler* sampler,
                                std::span<const int32_t> end_ids)
     : sequence_(sequence),
-      runner_(runner),
+      steps_(steps),
       sampler_(sampler),
       end_ids_(end_ids) {}
 
 Result<GenerateResult> TokenGenerator::Generate(const GenerateOptions& options,
                                                 const TokenCallback& on_token) {
   GenerateResult result;
+  steps_->Begin();
   for (;;) {
     if (const auto limit = FindLimit(options, result.new_tokens)) {
       result.reason = *limit;
       return result;
     }
-    HX_RETURN_IF_ERROR(RunPending());
+    HX_RETURN_IF_ERROR(steps_->Run());
     HX_ASSIGN_OR_RETURN(const int32_t id,
                         sampler_->Sample({.logits = sequence_->logits,
                                           .history = sequence_->ids,
-                                          .position = sequence_->kv.tokens()},
+                                          .position = RunTokens(*sequence_)},
                                          options.sampler));
     if (!options.ignore_end_ids && IsEnd(id)) {
       result.reason = FinishReason::kEndToken;
@@ -61,27 +62,14 @@ Result<GenerateResult> TokenGenerator::Generate(const GenerateOptions& options,
 
 std::optional<FinishReason> TokenGenerator::FindLimit(
     const GenerateOptions& options, uint32_t new_tokens) const {
-  const size_t length = sequence_->ids.size();
+  const size_t length = TextTokens(*sequence_);
   if (options.max_new_tokens && new_tokens >= *options.max_new_tokens)
     return FinishReason::kMaxNewTokens;
-  const size_t context = runner_->past_columns() + runner_->step_tokens();
-  const bool pending_runs = length == sequence_->kv.tokens() ||
-                            sequence_->kv.tokens() <= runner_->past_columns();
-  if (length >= context || !pending_runs) return FinishReason::kContextFull;
+  if (length >= steps_->MaxTokens() || !steps_->HasRoom())
+    return FinishReason::kContextFull;
   if (options.max_seq_len && length >= *options.max_seq_len)
     return FinishReason::kMaxSeqLen;
   return std::nullopt;
-}
-
-Status TokenGenerator::RunPending() {
-  const auto pending =
-      std::span(sequence_->ids).subspan(sequence_->kv.tokens());
-  if (pending.empty()) return OkStatus();
-  HX_RETURN_IF_ERROR(runner_->Step(pending));
-  runner_->Commit();
-  sequence_->logits =
-      runner_->Logits(static_cast<uint32_t>(pending.size()) - 1);
-  return OkStatus();
 }
 
 bool TokenGenerator::IsEnd(int32_t id) const {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runtime/decoder_runner.h"
+#include "runtime/decode_steps.h"
 #include "runtime/sampler.h"
 #include "runtime/sequence.h"
 
@@ -47,9 +47,8 @@ using TokenCallback = std::function<Result<TokenAction>(int32_t id)>;
 
 class TokenGenerator {
  public:
-  // Borrows all; they must outlive this. `runner` has logits of the last row at
-  // least. `end_ids` are few.
-  TokenGenerator(Sequence* sequence, DecoderRunner* runner, Sampler* sampler,
+  // Borrows all; they must outlive this. `end_ids` are few.
+  TokenGenerator(Sequence* sequence, DecodeSteps* steps, Sampler* sampler,
                  std::span<const int32_t> end_ids);
 
   // Draws from the sequence's logits (running its pending token, if any, first)
@@ -64,11 +63,10 @@ class TokenGenerator {
  private:
   std::optional<FinishReason> FindLimit(const GenerateOptions& options,
                                         uint32_t new_tokens) const;
-  Status RunPending();
   bool IsEnd(int32_t id) const;
 
   Sequence* sequence_;
-  DecoderRunner* runner_;
+  DecodeSteps* steps_;
   Sampler* sampler_;
   std::span<const int32_t> end_ids_;
 };

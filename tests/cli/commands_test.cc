@@ -73,6 +73,69 @@ TEST(Commands, CompiledAndUncompiledModelsMakeTheGoldenTokens) {
   }
 }
 
+TEST(Commands, LookaheadMakesTheSameTokens) {
+  const TempDir dir;
+  const std::string artifact = dir.File("m.hxl");
+  ASSERT_EQ(RunHexllm({"compile", Model(), "-q", "-o", artifact, "--model-mode",
+                       "lookahead", "--ngram", "3", "--window", "2", "--gcap",
+                       "2", "--max-context-len", "128"})
+                .status,
+            0);
+  EXPECT_THAT(RunHexllm({"inspect", artifact}).out,
+              HasSubstr("ngram 3, window 2, gcap 2"));
+  const std::vector<std::string> run = {
+      "run",
+      artifact,
+      "-q",
+      "--tokens",
+      Model() + "/golden.safetensors:p1.input_ids",
+      "--ids",
+      "--temperature",
+      "1.2",
+      "--max-new-tokens",
+      "50",
+      "--ignore-eos",
+      "--stats-json",
+      dir.File("stats.json")};
+  std::string expected;
+  for (const std::string mode : {"off", "on", "auto"}) {
+    std::vector<std::string> args = run;
+    args.insert(args.end(), {"--lookahead", mode});
+    if (mode == "on")
+      args.insert(args.end(), {"--kv-updater", "shift-pointer"});
+    const Outcome outcome = RunHexllm(args);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    if (mode == "off") expected = outcome.out;
+    EXPECT_EQ(outcome.out, expected) << mode;
+    const auto stats = ParseJson(ReadWholeFile(dir.File("stats.json")));
+    ASSERT_TRUE(stats.ok());
+    const Json& turn = (*stats)["turns"][0];
+    if (mode == "off") {
+      EXPECT_EQ(turn["decode_steps"]["plain"], 49);
+    } else if (mode == "on") {
+      EXPECT_GT(turn["decode_steps"]["lookahead"], 15);
+    }
+    EXPECT_GE(turn["accepted_per_step"], 1.0);
+  }
+}
+
+TEST(Commands, LookaheadFlagsThatDoNotFit) {
+  const std::string out = TempDir().File("m.hxl");
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"compile", Model(), "-o", out, "--ngram", "3"},
+        {"compile", Model(), "-o", out, "--model-mode", "lookahead", "--window",
+         "0"},
+        {"compile", Model(), "-o", out, "--model-mode", "lookahead",
+         "--max-context-len", "63"},
+        {"run", Model(), "--tokens", "1", "--ids", "--lookahead", "on"}}) {
+    const Outcome outcome = RunHexllm(args);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_THAT(outcome.err,
+                ::testing::AnyOf(HasSubstr("--ngram"), HasSubstr("--window"),
+                                 HasSubstr("lookahead")));
+  }
+}
+
 TEST(Commands, SameInputGivesTheSameArtifact) {
   const TempDir dir;
   for (const char* name : {"a.hxl", "b.hxl"})
@@ -149,6 +212,88 @@ TEST(Commands, StatisticsAreWritten) {
   ASSERT_TRUE(json.ok());
   EXPECT_EQ((*json)["turns"][0]["prompt_tokens"], 3);
   EXPECT_EQ((*json)["turns"][0]["new_tokens"], 4);
+}
+
+// Two runs with a session between them say what one run says.
+TEST(Commands, SessionsGoOn) {
+  const TempDir dir;
+  const std::string session = dir.File("s");
+  const auto run = [](const std::string& model,
+                      std::vector<std::string> arguments) {
+    const std::vector<std::string> common = {
+        "run", model,         "-q", "--temperature", "0", "--max-new-tokens",
+        "6",   "--ignore-eos"};
+    arguments.insert(arguments.begin(), common.begin(), common.end());
+    return RunHexllm(arguments);
+  };
+  const Outcome whole = run(Model(), {"-p", "Hi", "-p", "Why?"});
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  const Outcome first = run(Model(), {"-p", "Hi", "--save-session", session});
+  EXPECT_EQ(first.status, 0) << first.err;
+  const Outcome second =
+      run(Model(), {"-p", "Why?", "--load-session", session, "--model-mode",
+                    "kv", "--save-session", session});
+  EXPECT_EQ(first.out + second.out, whole.out) << second.err;
+  const Outcome other =
+      run(DataPath("models/gemma3_1b"),
+          {"--tokens", "1,2", "--ids", "--load-session", session});
+  EXPECT_EQ(other.status, 4);
+  EXPECT_THAT(other.err, HasSubstr("a session of another model"));
+  const Outcome raw =
+      run(Model(), {"--raw", "-p", "x", "--load-session", session});
+  EXPECT_EQ(raw.status, 2);
+  dir.Write("s", ReadWholeFile(session).substr(0, 5000));
+  const Outcome damaged =
+      run(Model(), {"-p", "Why?", "--load-session", session});
+  EXPECT_EQ(damaged.status, 3) << damaged.err;
+}
+
+// ExecuTorch's multi-turn example: five tokens a turn, no template.
+TEST(Commands, PlainTextGoesOnInTurns) {
+  const TempDir dir;
+  const Outcome outcome = RunHexllm(
+      {"run", Model(), "-q", "--raw", "--max-new-tokens", "5", "--ignore-eos",
+       "-p", "Once", "-p", " a little girl named Lily.", "-p", " She",
+       "--stats-json", dir.File("s.json")});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = ParseJson(ReadWholeFile(dir.File("s.json")));
+  ASSERT_TRUE(json.ok());
+  ASSERT_EQ((*json)["turns"].size(), 3U);
+  for (const Json& turn : (*json)["turns"]) EXPECT_EQ(turn["new_tokens"], 5);
+  EXPECT_EQ((*json)["turns"][2]["reuse_end"], "all_reused");
+}
+
+TEST(Commands, AttentionSinksAreAddedToArtifacts) {
+  const TempDir dir;
+  const std::string plain = dir.File("plain.hxl");
+  const std::string endless = dir.File("endless.hxl");
+  ASSERT_EQ(RunHexllm({"compile", Model(), "-q", "-o", plain,
+                       "--max-context-len", "24", "--prefill-ar-len", "4"})
+                .status,
+            0);
+  const Outcome added = RunHexllm(
+      {"compile", plain, "-q", "--use-attention-sink", "2,7", "-o", endless});
+  ASSERT_EQ(added.status, 0) << added.err;
+  const auto run = [&](const std::string& artifact) {
+    return RunHexllm({"run", artifact, "-q", "--tokens", "5,6,7", "--ids",
+                      "--ignore-eos", "--max-new-tokens", "60", "--stats-json",
+                      dir.File("s.json")});
+  };
+  EXPECT_EQ(ParseJson(run(plain).out)->size(), 21U);  // until the context ends
+  EXPECT_EQ(ParseJson(run(endless).out)->size(), 60U);
+  EXPECT_EQ(
+      (*ParseJson(ReadWholeFile(dir.File("s.json"))))["turns"][0]["evictions"],
+      6);
+  const auto compile = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(),
+                     {"compile", plain, "-q", "-o", dir.File("x")});
+    return RunHexllm(arguments);
+  };
+  EXPECT_EQ(compile({}).status, 2);
+  EXPECT_EQ(compile({"--use-attention-sink", "2"}).status, 2);
+  EXPECT_EQ(compile({"--use-attention-sink", "20,3"}).status, 2);
+  EXPECT_THAT(compile({"--use-attention-sink", "2,7", "--recipe", "fp32"}).err,
+              HasSubstr("--recipe: expected with a checkpoint only"));
 }
 
 TEST(Commands, DumpIrWritesEveryStage) {

@@ -22,7 +22,8 @@ struct LoadedModel {
 // Compiles `path` and opens a session; fails the test and returns an empty
 // model on an error.
 inline LoadedModel LoadModel(const std::string& path,
-                             const CompileOptions& options, int threads = 2) {
+                             const CompileOptions& options, int threads = 2,
+                             const SessionOptions& session_options = {}) {
   NullProgress progress;
   auto artifact = CompileToMemory(path, options, progress);
   if (!artifact.ok()) {
@@ -37,7 +38,8 @@ inline LoadedModel LoadModel(const std::string& path,
     return {};
   }
   LoadedModel model{std::move(*engine), nullptr};
-  auto session = Session::Create({*artifact, model.engine.get(), {}});
+  auto session =
+      Session::Create({*artifact, model.engine.get(), session_options});
   if (!session.ok()) {
     ADD_FAILURE() << session.error().message;
     return {};

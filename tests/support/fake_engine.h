@@ -48,6 +48,13 @@ class FakeArtifactBuilder {
     if (options_.host_embedding) AddEmbedding();
     const uint32_t plan =
         Add({"plan", artifact::SegmentKind::kCpuPlan}, AsBytes("fake plan"));
+    manifest_.lookahead = options_.lookahead;
+    if (const auto& shape = options_.lookahead) {
+      options_.steps.push_back(
+          {GraphKind::kLookahead,
+           (shape->window + shape->guesses) * (shape->ngram - 1),
+           LogitsRows::kAll});
+    }
     for (const FakeStep& step : options_.steps) {
       for (uint32_t s = 0; s < options_.shards; ++s)
         manifest_.graphs.push_back(MakeGraph(step, s, plan));
@@ -203,8 +210,12 @@ class FakeGraph final : public ExecutableGraph {
     const auto& specs =
         direction == IoDirection::kInput ? entry().inputs : entry().outputs;
     const artifact::IoSpec& spec = specs.at(index);
+    const bool is_cache =
+        spec.role.kind == RoleKind::kKIn || spec.role.kind == RoleKind::kVIn;
+    const size_t alignment =
+        is_cache ? GetDTypeInfo(spec.dtype).block_bytes : kBufferAlignment;
     if (memory.size() != *StorageBytes(spec.dtype, spec.shape) ||
-        reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment != 0) {
+        reinterpret_cast<uintptr_t>(memory.data()) % alignment != 0) {
       return Error{ErrorCode::kUsage,
                    "wrong memory for " + RoleToString(spec.role)};
     }

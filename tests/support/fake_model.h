@@ -42,6 +42,7 @@ struct FakeOptions {
   bool host_embedding = false;  // the first shard takes embedding, not token
   std::vector<FakeStep> steps = {{GraphKind::kPrefill, 7, LogitsRows::kAll},
                                  {GraphKind::kKv, 1, LogitsRows::kAll}};
+  std::optional<artifact::LookaheadShape> lookahead = {};  // adds its graph
   artifact::GenerationDefaults generation = {};
 };
 
