@@ -36,8 +36,7 @@ Result<artifact::SinkSettings> ParseSink(const std::string &text) {
   if (first.ec == std::errc() && first.ptr != end && *first.ptr == ',') {
     const auto second =
         std::from_chars(first.ptr + 1, end, settings.evict_tokens);
-    if (second.ec == std::errc() && second.ptr == end)
-      return settings;
+    if (second.ec == std::errc() && second.ptr == end) return settings;
   }
   return Error{ErrorCode::kUsage,
                fmt::format("--use-attention-sink: expected two numbers as in "
@@ -75,8 +74,7 @@ Status CompileSink(const Flags &flags) {
   HX_ASSIGN_OR_RETURN(const auto settings, ParseSink(flags.sink));
   TargetOptions target = flags.options.target;
   target.qnn_lib_dir = QnnLibDir(flags.engine.qnn_lib_dir);
-  if (flags.simulator)
-    target.use = htp::ContextUse::kBoth;
+  if (flags.simulator) target.use = htp::ContextUse::kBoth;
   return ReplaceEvictor(flags.model, flags.out, target, settings);
 }
 
@@ -86,8 +84,7 @@ Status Compile(const Flags &flags) {
   const std::vector<std::string> inputs =
       FilesOf(flags.quant, flags.options.source);
   HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model, inputs));
-  if (IsArtifact(flags.model))
-    return CompileSink(flags);
+  if (IsArtifact(flags.model)) return CompileSink(flags);
   CompileOptions options = flags.options;
   if (!flags.sink.empty()) {
     HX_ASSIGN_OR_RETURN(options.attention_sink, ParseSink(flags.sink));
@@ -100,10 +97,8 @@ Status Compile(const Flags &flags) {
         fmt::format("--simulator: expected with --target htp, found {}",
                     options.target.name)};
   }
-  if (flags.simulator)
-    options.target.use = htp::ContextUse::kBoth;
-  if (flags.estimate)
-    options.estimate_scratch = TemporaryFolder();
+  if (flags.simulator) options.target.use = htp::ContextUse::kBoth;
+  if (flags.estimate) options.estimate_scratch = TemporaryFolder();
   HX_RETURN_IF_ERROR(
       CheckOutput(options.quant_attrs_path, flags.model, inputs));
   HX_RETURN_IF_ERROR(
@@ -133,7 +128,7 @@ void AddDebugFlags(CLI::App &app, Flags &flags) {
       ->type_name("DIR");
 }
 
-} // namespace
+}  // namespace
 
 Body AddCompile(CLI::App &app) {
   auto flags = std::make_shared<Flags>();
@@ -190,4 +185,4 @@ Body AddCompile(CLI::App &app) {
   };
 }
 
-} // namespace hexllm::cli
+}  // namespace hexllm::cli

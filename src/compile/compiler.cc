@@ -1,5 +1,3 @@
-#include "compile/compiler.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "base/output_file.h"
 #include "base/quote.h"
 #include "compile/artifact_parts.h"
+#include "compile/compiler.h"
 #include "compile/default_recipe.h"
 #include "compile/estimate_graphs.h"
 #include "compile/estimate_report.h"
@@ -40,7 +39,7 @@ struct Job {
   TextAssets text;
   quant::Recipe recipe;
   GraphPlan plan;
-  const StandIns *stand_ins = nullptr; // as QuantizeJob has it
+  const StandIns *stand_ins = nullptr;  // as QuantizeJob has it
 };
 
 std::string DefaultRecipe(const CompileOptions &options,
@@ -56,10 +55,8 @@ std::string DefaultRecipe(const CompileOptions &options,
 std::string_view MissingOf(const quant::Recipe &recipe,
                            const CompileOptions &options) {
   const bool is_float = !quant::Quantizes(recipe);
-  if (options.stage == Stage::kFloat && !is_float)
-    return kFloatRecipe;
-  if (options.stage == Stage::kQdq && is_float)
-    return "a quantized recipe";
+  if (options.stage == Stage::kFloat && !is_float) return kFloatRecipe;
+  if (options.stage == Stage::kQdq && is_float) return "a quantized recipe";
   if (NeedsStaticRecipe(options.target) && !IsStatic(recipe))
     return "fp16 or a recipe with static ranges, as the HTP needs";
   return "";
@@ -81,8 +78,7 @@ Result<quant::Recipe> ChooseRecipe(const CompileOptions &options,
                                    const models::ModelSource &source) {
   HX_ASSIGN_OR_RETURN(quant::Recipe recipe, FindRecipe(options, source));
   const std::string_view missing = MissingOf(recipe, options);
-  if (missing.empty())
-    return recipe;
+  if (missing.empty()) return recipe;
   return Error{ErrorCode::kUsage, fmt::format("--recipe: expected {}, found {}",
                                               missing, Quoted(recipe.name))};
 }
@@ -95,8 +91,7 @@ EstimateJob EstimateJobOf(const CompileOptions &options) {
 
 // What would fail after the work fails before it.
 Status CheckWantedEstimate(const CompileOptions &options) {
-  if (options.estimate_scratch.empty())
-    return OkStatus();
+  if (options.estimate_scratch.empty()) return OkStatus();
   if (NeedsStaticRecipe(options.target))
     return CheckEstimate(EstimateJobOf(options));
   return Error{ErrorCode::kUsage,
@@ -183,8 +178,7 @@ Result<ir::Module> BuildGraphs(const Job &job) {
     HX_RETURN_IF_ERROR(RunPipeline(module, pipeline, DumpOptions(job)));
   }
   if (job.options.taps) {
-    for (ir::Graph &graph : module.graphs)
-      AddTaps(graph);
+    for (ir::Graph &graph : module.graphs) AddTaps(graph);
   }
   return module;
 }
@@ -199,8 +193,7 @@ Status AddQuantization(const Job &job, const ir::Module &module,
                               AsBytes(quant::EncodingsToJson(
                                   module, quant::WeightScales::kLeftOut)))
                          .status());
-  if (attrs == nullptr)
-    return OkStatus();
+  if (attrs == nullptr) return OkStatus();
   return attrs->Write(AsBytes(quant::EncodingsToJson(module)));
 }
 
@@ -208,8 +201,7 @@ Status AddQuantization(const Job &job, const ir::Module &module,
 // cannot be written costs nothing.
 Result<std::optional<OutputFile>> OpenQuantAttrs(const Job &job) {
   const std::string &path = job.options.quant_attrs_path;
-  if (path.empty())
-    return std::optional<OutputFile>();
+  if (path.empty()) return std::optional<OutputFile>();
   if (!quant::Quantizes(job.recipe)) {
     return Error{ErrorCode::kUsage,
                  fmt::format("--quant-attrs: expected with a recipe that "
@@ -233,8 +225,7 @@ artifact::Manifest HeadOf(const Job &job, const ir::Module &module) {
 Status AddEstimate(const Job &job, const ir::Module &module,
                    const artifact::Manifest &head,
                    artifact::SegmentSink &sink) {
-  if (job.options.estimate_scratch.empty())
-    return OkStatus();
+  if (job.options.estimate_scratch.empty()) return OkStatus();
   HX_ASSIGN_OR_RETURN(
       ModelEstimate estimate,
       EstimateGraphs(module, head, EstimateJobOf(job.options), job.progress));
@@ -247,8 +238,9 @@ Status AddEstimate(const Job &job, const ir::Module &module,
 
 // Fills `sink`, and `attrs` unless null, and returns the manifest that goes
 // with it.
-Result<artifact::Manifest>
-EmitArtifact(const Job &job, artifact::SegmentSink &sink, OutputFile *attrs) {
+Result<artifact::Manifest> EmitArtifact(const Job &job,
+                                        artifact::SegmentSink &sink,
+                                        OutputFile *attrs) {
   HX_ASSIGN_OR_RETURN(const ir::Module module, BuildGraphs(job));
   artifact::Manifest manifest = HeadOf(job, module);
   if (quant::Quantizes(job.recipe)) {
@@ -271,7 +263,7 @@ EmitArtifact(const Job &job, artifact::SegmentSink &sink, OutputFile *attrs) {
   return manifest;
 }
 
-} // namespace
+}  // namespace
 
 Status CompileToFile(const std::string &model_path, const std::string &out_path,
                      const CompileOptions &options, ProgressSink &progress) {
@@ -286,9 +278,9 @@ Status CompileToFile(const std::string &model_path, const std::string &out_path,
   return attrs ? attrs->Commit() : OkStatus();
 }
 
-Result<std::shared_ptr<const artifact::Artifact>>
-CompileToMemory(const std::string &model_path, const CompileOptions &options,
-                ProgressSink &progress) {
+Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
+    const std::string &model_path, const CompileOptions &options,
+    ProgressSink &progress) {
   HX_ASSIGN_OR_RETURN(const Job job, Prepare(model_path, options, progress));
   artifact::MemorySink sink;
   HX_ASSIGN_OR_RETURN(artifact::Manifest manifest,
@@ -311,4 +303,4 @@ Result<HtpGraphs> BuildWithStandIns(const std::string &model_path,
                    .checkpoint = job.source.checkpoint};
 }
 
-} // namespace hexllm
+}  // namespace hexllm
