@@ -29,9 +29,9 @@ struct Flags {
 };
 
 // "S,B".
-Result<artifact::SinkSettings> ParseSink(const std::string &text) {
+Result<artifact::SinkSettings> ParseSink(const std::string& text) {
   artifact::SinkSettings settings;
-  const char *const end = text.data() + text.size();
+  const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, settings.sink_tokens);
   if (first.ec == std::errc() && first.ptr != end && *first.ptr == ',') {
     const auto second =
@@ -45,12 +45,12 @@ Result<artifact::SinkSettings> ParseSink(const std::string &text) {
 }
 
 // kUsage for the flags that say how a checkpoint is compiled.
-Status CheckSinkFlags(const CLI::App &app, const Flags &flags) {
+Status CheckSinkFlags(const CLI::App& app, const Flags& flags) {
   constexpr std::string_view kAllowed[] = {
       "model",  "--output",    "--use-attention-sink",
       "--soc",  "--simulator", "--qnn-lib-dir",
       "--quiet"};
-  for (const CLI::Option *option : app.get_options()) {
+  for (const CLI::Option* option : app.get_options()) {
     const std::string name = option->get_name();
     if (option->count() == 0 || std::ranges::count(kAllowed, name) > 0)
       continue;
@@ -64,7 +64,7 @@ Status CheckSinkFlags(const CLI::App &app, const Flags &flags) {
 }
 
 // Changes the attention sink of an artifact.
-Status CompileSink(const Flags &flags) {
+Status CompileSink(const Flags& flags) {
   if (flags.sink.empty()) {
     return Error{ErrorCode::kUsage,
                  fmt::format("{}: expected a checkpoint, found an artifact, "
@@ -78,7 +78,7 @@ Status CompileSink(const Flags &flags) {
   return ReplaceEvictor(flags.model, flags.out, target, settings);
 }
 
-Status Compile(const Flags &flags) {
+Status Compile(const Flags& flags) {
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
   const std::vector<std::string> inputs =
@@ -112,8 +112,8 @@ Status Compile(const Flags &flags) {
 }
 
 // What tells about the artifact, or more than it.
-void AddDebugFlags(CLI::App &app, Flags &flags) {
-  CompileOptions &options = flags.options;
+void AddDebugFlags(CLI::App& app, Flags& flags) {
+  CompileOptions& options = flags.options;
   app.add_option("--quant-attrs", options.quant_attrs_path,
                  "Write the encodings of all values and weights here, as JSON")
       ->type_name("FILE");
@@ -130,9 +130,9 @@ void AddDebugFlags(CLI::App &app, Flags &flags) {
 
 }  // namespace
 
-Body AddCompile(CLI::App &app) {
+Body AddCompile(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CompileOptions &options = flags->options;
+  CompileOptions& options = flags->options;
   app.add_option("model", flags->model,
                  "Hugging Face folder, safetensors or GGUF file")
       ->required()

@@ -33,17 +33,17 @@ constexpr std::string_view kFloatRecipe = "fp32";
 
 // Everything about one compilation that its steps share.
 struct Job {
-  const CompileOptions &options;
-  ProgressSink &progress;
+  const CompileOptions& options;
+  ProgressSink& progress;
   models::ModelSource source;
   TextAssets text;
   quant::Recipe recipe;
   GraphPlan plan;
-  const StandIns *stand_ins = nullptr;  // as QuantizeJob has it
+  const StandIns* stand_ins = nullptr;  // as QuantizeJob has it
 };
 
-std::string DefaultRecipe(const CompileOptions &options,
-                          const models::ModelSource &source) {
+std::string DefaultRecipe(const CompileOptions& options,
+                          const models::ModelSource& source) {
   const bool is_static =
       options.stage != Stage::kFloat &&
       (options.stage == Stage::kQdq || NeedsStaticRecipe(options.target));
@@ -52,8 +52,8 @@ std::string DefaultRecipe(const CompileOptions &options,
 }
 
 // What a stage or target wants of a recipe; empty = the recipe has it.
-std::string_view MissingOf(const quant::Recipe &recipe,
-                           const CompileOptions &options) {
+std::string_view MissingOf(const quant::Recipe& recipe,
+                           const CompileOptions& options) {
   const bool is_float = !quant::Quantizes(recipe);
   if (options.stage == Stage::kFloat && !is_float) return kFloatRecipe;
   if (options.stage == Stage::kQdq && is_float) return "a quantized recipe";
@@ -62,8 +62,8 @@ std::string_view MissingOf(const quant::Recipe &recipe,
   return "";
 }
 
-Result<quant::Recipe> FindRecipe(const CompileOptions &options,
-                                 const models::ModelSource &source) {
+Result<quant::Recipe> FindRecipe(const CompileOptions& options,
+                                 const models::ModelSource& source) {
   if (options.recipe_json.empty()) {
     return quant::FindRecipe(options.recipe.empty()
                                  ? DefaultRecipe(options, source)
@@ -74,8 +74,8 @@ Result<quant::Recipe> FindRecipe(const CompileOptions &options,
 }
 
 // kUsage when stage or target and recipe contradict each other.
-Result<quant::Recipe> ChooseRecipe(const CompileOptions &options,
-                                   const models::ModelSource &source) {
+Result<quant::Recipe> ChooseRecipe(const CompileOptions& options,
+                                   const models::ModelSource& source) {
   HX_ASSIGN_OR_RETURN(quant::Recipe recipe, FindRecipe(options, source));
   const std::string_view missing = MissingOf(recipe, options);
   if (missing.empty()) return recipe;
@@ -83,14 +83,14 @@ Result<quant::Recipe> ChooseRecipe(const CompileOptions &options,
                                               missing, Quoted(recipe.name))};
 }
 
-EstimateJob EstimateJobOf(const CompileOptions &options) {
+EstimateJob EstimateJobOf(const CompileOptions& options) {
   return {.socs = {options.target.soc},
           .lib_dir = options.target.qnn_lib_dir,
           .scratch_parent = options.estimate_scratch};
 }
 
 // What would fail after the work fails before it.
-Status CheckWantedEstimate(const CompileOptions &options) {
+Status CheckWantedEstimate(const CompileOptions& options) {
   if (options.estimate_scratch.empty()) return OkStatus();
   if (NeedsStaticRecipe(options.target))
     return CheckEstimate(EstimateJobOf(options));
@@ -99,8 +99,8 @@ Status CheckWantedEstimate(const CompileOptions &options) {
                            options.target.name)};
 }
 
-Result<Job> Prepare(const std::string &model_path,
-                    const CompileOptions &options, ProgressSink &progress) {
+Result<Job> Prepare(const std::string& model_path,
+                    const CompileOptions& options, ProgressSink& progress) {
   progress.Begin("open checkpoint", "", 0);
   HX_RETURN_IF_ERROR(CheckTarget(options.target));
   HX_RETURN_IF_ERROR(CheckWantedEstimate(options));
@@ -117,8 +117,8 @@ Result<Job> Prepare(const std::string &model_path,
 }
 
 // Writes "<dir>/<NN>_<pass>.ir".
-Status DumpIr(const std::string &dir, const PassStage &stage,
-              const ir::Module &module) {
+Status DumpIr(const std::string& dir, const PassStage& stage,
+              const ir::Module& module) {
   std::error_code error;
   std::filesystem::create_directories(dir, error);
   if (error) {
@@ -131,11 +131,11 @@ Status DumpIr(const std::string &dir, const PassStage &stage,
 }
 
 // Where the module goes after each pass, when the user wants to see it.
-PipelineOptions DumpOptions(const Job &job) {
+PipelineOptions DumpOptions(const Job& job) {
   PipelineOptions options;
-  const std::string &dir = job.options.dump_ir_dir;
+  const std::string& dir = job.options.dump_ir_dir;
   if (!dir.empty()) {
-    options.dump = [&dir](const PassStage &stage, const ir::Module &now) {
+    options.dump = [&dir](const PassStage& stage, const ir::Module& now) {
       return DumpIr(dir, stage, now);
     };
   }
@@ -145,7 +145,7 @@ PipelineOptions DumpOptions(const Job &job) {
 // The graphs with their encodings, ready to be lowered. Static recipes give
 // encodings to what the target's passes leave; the others to the weights alone,
 // which passes hand on.
-Result<ir::Module> BuildGraphs(const Job &job) {
+Result<ir::Module> BuildGraphs(const Job& job) {
   job.progress.Begin("build graphs", "", 0);
   HX_ASSIGN_OR_RETURN(
       ir::Module module,
@@ -178,14 +178,14 @@ Result<ir::Module> BuildGraphs(const Job &job) {
     HX_RETURN_IF_ERROR(RunPipeline(module, pipeline, DumpOptions(job)));
   }
   if (job.options.taps) {
-    for (ir::Graph &graph : module.graphs) AddTaps(graph);
+    for (ir::Graph& graph : module.graphs) AddTaps(graph);
   }
   return module;
 }
 
 // Recipe and encodings, for people and tools.
-Status AddQuantization(const Job &job, const ir::Module &module,
-                       artifact::SegmentSink &sink, OutputFile *attrs) {
+Status AddQuantization(const Job& job, const ir::Module& module,
+                       artifact::SegmentSink& sink, OutputFile* attrs) {
   HX_RETURN_IF_ERROR(sink.Add({"recipe", artifact::SegmentKind::kText},
                               AsBytes(quant::RecipeToJson(job.recipe)))
                          .status());
@@ -199,8 +199,8 @@ Status AddQuantization(const Job &job, const ir::Module &module,
 
 // The file for the encodings, opened before the work, so that a path that
 // cannot be written costs nothing.
-Result<std::optional<OutputFile>> OpenQuantAttrs(const Job &job) {
-  const std::string &path = job.options.quant_attrs_path;
+Result<std::optional<OutputFile>> OpenQuantAttrs(const Job& job) {
+  const std::string& path = job.options.quant_attrs_path;
   if (path.empty()) return std::optional<OutputFile>();
   if (!quant::Quantizes(job.recipe)) {
     return Error{ErrorCode::kUsage,
@@ -213,7 +213,7 @@ Result<std::optional<OutputFile>> OpenQuantAttrs(const Job &job) {
 }
 
 // A manifest that says what `module` is; no graphs yet.
-artifact::Manifest HeadOf(const Job &job, const ir::Module &module) {
+artifact::Manifest HeadOf(const Job& job, const ir::Module& module) {
   artifact::Manifest manifest = ManifestOf(job.source, job.plan.context);
   manifest.recipe = job.recipe.name;
   manifest.lookahead = job.plan.lookahead;
@@ -222,9 +222,9 @@ artifact::Manifest HeadOf(const Job &job, const ir::Module &module) {
 }
 
 // The estimates of the graphs that `head` is about, as the artifact keeps them.
-Status AddEstimate(const Job &job, const ir::Module &module,
-                   const artifact::Manifest &head,
-                   artifact::SegmentSink &sink) {
+Status AddEstimate(const Job& job, const ir::Module& module,
+                   const artifact::Manifest& head,
+                   artifact::SegmentSink& sink) {
   if (job.options.estimate_scratch.empty()) return OkStatus();
   HX_ASSIGN_OR_RETURN(
       ModelEstimate estimate,
@@ -238,9 +238,9 @@ Status AddEstimate(const Job &job, const ir::Module &module,
 
 // Fills `sink`, and `attrs` unless null, and returns the manifest that goes
 // with it.
-Result<artifact::Manifest> EmitArtifact(const Job &job,
-                                        artifact::SegmentSink &sink,
-                                        OutputFile *attrs) {
+Result<artifact::Manifest> EmitArtifact(const Job& job,
+                                        artifact::SegmentSink& sink,
+                                        OutputFile* attrs) {
   HX_ASSIGN_OR_RETURN(const ir::Module module, BuildGraphs(job));
   artifact::Manifest manifest = HeadOf(job, module);
   if (quant::Quantizes(job.recipe)) {
@@ -255,7 +255,7 @@ Result<artifact::Manifest> EmitArtifact(const Job &job,
   HX_ASSIGN_OR_RETURN(
       manifest.graphs,
       LowerForTarget(job.options.target, module, sink, job.progress));
-  if (const auto &settings = job.options.attention_sink) {
+  if (const auto& settings = job.options.attention_sink) {
     HX_RETURN_IF_ERROR(
         AddEvictor(job.options.target, *settings, sink, manifest));
   }
@@ -265,8 +265,8 @@ Result<artifact::Manifest> EmitArtifact(const Job &job,
 
 }  // namespace
 
-Status CompileToFile(const std::string &model_path, const std::string &out_path,
-                     const CompileOptions &options, ProgressSink &progress) {
+Status CompileToFile(const std::string& model_path, const std::string& out_path,
+                     const CompileOptions& options, ProgressSink& progress) {
   HX_ASSIGN_OR_RETURN(const Job job, Prepare(model_path, options, progress));
   HX_ASSIGN_OR_RETURN(artifact::FileSink sink,
                       artifact::FileSink::Create(out_path));
@@ -279,8 +279,8 @@ Status CompileToFile(const std::string &model_path, const std::string &out_path,
 }
 
 Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
-    const std::string &model_path, const CompileOptions &options,
-    ProgressSink &progress) {
+    const std::string& model_path, const CompileOptions& options,
+    ProgressSink& progress) {
   HX_ASSIGN_OR_RETURN(const Job job, Prepare(model_path, options, progress));
   artifact::MemorySink sink;
   HX_ASSIGN_OR_RETURN(artifact::Manifest manifest,
@@ -288,10 +288,10 @@ Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
   return sink.Finish(std::move(manifest), job.source.checkpoint);
 }
 
-Result<HtpGraphs> BuildWithStandIns(const std::string &model_path,
-                                    const CompileOptions &options,
-                                    const StandIns &stand_ins,
-                                    ProgressSink &progress) {
+Result<HtpGraphs> BuildWithStandIns(const std::string& model_path,
+                                    const CompileOptions& options,
+                                    const StandIns& stand_ins,
+                                    ProgressSink& progress) {
   CompileOptions for_htp = options;
   for_htp.target.name = "htp";
   HX_ASSIGN_OR_RETURN(Job job, Prepare(model_path, for_htp, progress));
