@@ -47,6 +47,11 @@ void TakeEmbedding(Manifest& manifest, int64_t width) {
   io.shape = {4, width};
 }
 
+template <typename... Sizes>
+void Reshape(Manifest& manifest, std::string_view role, Sizes... sizes) {
+  Io(manifest, 0, role).shape = {int64_t{sizes}...};
+}
+
 // Keys that an evictor turns, as graph 2: all columns but one of the context of
 // 8.
 void AddSink(Manifest& manifest) {
@@ -87,10 +92,7 @@ const Case kCases[] = {
     {"LongName",
      [](Manifest& m) { m.model_name = std::string(kMaxNameBytes + 1, 'x'); },
      "model name"},
-    {"WindowTwice",
-     [](Manifest& m) {
-       m.mask_windows = {4, 4};
-     },
+    {"WindowTwice", [](Manifest& m) { m.mask_windows.assign(2, 4); },
      "window 4 is listed twice"},
     {"SpecialTokenTwice",
      [](Manifest& m) { m.special_tokens[1].name = "bos_token"; },
@@ -100,14 +102,45 @@ const Case kCases[] = {
      [](Manifest& m) { m.graphs[0].kind = GraphKind::kLookahead; },
      "lookahead: n-grams of 0"},
     {"LookaheadWithoutGraph",
-     [](Manifest& m) {
-       m.lookahead = LookaheadShape{3, 1, 1};
-     },
+     [](Manifest& m) { m.lookahead.emplace().ngram = 2; },
      "a graph of 0 tokens"},
     {"LookaheadSize", [](Manifest& m) { MakeLookahead(m, 3, 2); },
      "2 columns and 1 guesses do not fit a graph of 4 tokens"},
-    {"LookaheadWithoutColumns", [](Manifest& m) { MakeLookahead(m, 5, 0); },
-     "0 columns"},
+    // The attention sink and its graphs.
+    {"Sink", AddSink, ""},
+    {"SinkWithoutGraph", [](Manifest& m) { AddSink(m), m.graphs.pop_back(); },
+     "attention sink: keys without an evictor"},
+    {"SinkWithoutRoom",
+     [](Manifest& m) { AddSink(m), m.attention_sink->evict_tokens = 5; },
+     "2 and 5 tokens do not fit a context of 8"},
+    {"SinkOfNothing",
+     [](Manifest& m) { AddSink(m), m.attention_sink->sink_tokens = 0; },
+     "0 and 3 tokens"},
+    {"KeyRopesOfOtherTables",
+     [](Manifest& m) { AddSink(m), m.key_ropes[1] = 1; }, "one of 1 tables"},
+    {"KeyRopesOfOtherLayers",
+     [](Manifest& m) { AddSink(m), m.key_ropes.push_back(0); }, "of 2 layers"},
+    {"EvictorOfUnknownKeys",
+     [](Manifest& m) { AddSink(m), m.key_ropes.clear(); },
+     "nothing is known of"},
+    {"EvictorOfOtherColumns",
+     [](Manifest& m) {
+       AddSink(m);
+       for (IoSpec& io : m.graphs[2].inputs)
+         io.shape[io.role.kind == RoleKind::kKIn ? 2 : 0] = 6;
+       m.graphs[2].outputs[0].shape[2] = 6;
+       m.graphs[2].step_tokens = 6;
+     },
+     "all columns but one"},
+    {"EvictorOfOtherKeys",
+     [](Manifest& m) { AddSink(m), Io(m, 2, "k_out[0]").encoding->scale = 2; },
+     "keys in the form of the cache"},
+    {"EvictorWithoutRope",
+     [](Manifest& m) { AddSink(m), Remove(m.graphs[2].inputs, "rope_sin[0]"); },
+     "lacks keys or RoPE rows"},
+    {"EvictorTwice",
+     [](Manifest& m) { AddSink(m), AddSink(m), m.graphs[3].name = "again"; },
+     "rotated twice"},
     // Segments.
     {"SegmentNameTwice",
      [](Manifest& m) { m.segments[1].name = m.segments[0].name; },
@@ -285,35 +318,17 @@ const Case kCases[] = {
     // Shapes.
     {"TokenShape", [](Manifest& m) { Io(m, 0, "token").shape = {5}; },
      "token: expected shape [4], found [5]"},
-    {"TokenRank",
-     [](Manifest& m) {
-       Io(m, 0, "token").shape = {1, 4};
-     },
+    {"TokenRank", [](Manifest& m) { Reshape(m, "token", 1, 4); },
      "token: expected shape [4], found [1,4]"},
-    {"MaskShape",
-     [](Manifest& m) {
-       Io(m, 0, "mask[0]").shape = {4, 4};
-     },
+    {"MaskShape", [](Manifest& m) { Reshape(m, "mask[0]", 4, 4); },
      "mask[0]: expected shape [4,8], found [4,4]"},
-    {"KShape",
-     [](Manifest& m) {
-       Io(m, 0, "k_in[0]").shape = {2, 4, 5};
-     },
+    {"KShape", [](Manifest& m) { Reshape(m, "k_in[0]", 2, 4, 5); },
      "k_in[0]: expected shape [G,D,4], found [2,4,5]"},
-    {"VShape",
-     [](Manifest& m) {
-       Io(m, 0, "v_out[0]").shape = {2, 0, 4};
-     },
+    {"VShape", [](Manifest& m) { Reshape(m, "v_out[0]", 2, 0, 4); },
      "v_out[0]: expected shape [G,4,D], found [2,0,4]"},
-    {"RopeShape",
-     [](Manifest& m) {
-       Io(m, 0, "rope_cos[0]").shape = {4, 3};
-     },
+    {"RopeShape", [](Manifest& m) { Reshape(m, "rope_cos[0]", 4, 3); },
      "rope_cos[0]: expected shape [4,2], found [4,3]"},
-    {"LogitsShape",
-     [](Manifest& m) {
-       Io(m, 0, "logits").shape = {4, 10};
-     },
+    {"LogitsShape", [](Manifest& m) { Reshape(m, "logits", 4, 10); },
      "logits: expected shape [4,11], found [4,10]"},
     {"LastLogits",
      [](Manifest& m) {
