@@ -61,6 +61,7 @@ class HexllmLM(LM):
 def score_jsonl(model, model_args, path, limit):
     """acc and acc_norm of a local file of questions."""
     import lm_eval
+    import lm_eval.models  # noqa: F401  registers hf
     task = {"task": "local", "dataset_path": "json", "dataset_kwargs": {"data_files": {"validation": str(path)}},
             "output_type": "multiple_choice", "validation_split": "validation", "doc_to_text": "{{query}}",
             "doc_to_target": "label", "doc_to_choice": "choices",

@@ -172,7 +172,7 @@ TEST_F(EvalTest, BisectNamesADamagedWeight) {
             0);
   const std::vector<std::string> bisect = {"eval",        artifact,  "-q",
                                            "--bisect",    "--model", Model(),
-                                           "--tolerance", "20"};
+                                           "--tolerance", "10"};
   const Outcome whole = RunHexllm(bisect);
   ASSERT_EQ(whole.status, 0) << whole.err;
   EXPECT_THAT(whole.out, HasSubstr("stays within 10 dB of fp"));
