@@ -132,7 +132,10 @@ Status RunTurn(const Flags& flags, const Session& session,
 bool ReadPrompt(std::string& line) {
   do {
     PrintNote("> ");
-    if (!std::getline(std::cin, line)) return false;
+    if (!std::getline(std::cin, line)) {
+      PrintNote("\n");
+      return false;
+    }
   } while (line.empty());
   return true;
 }
