@@ -108,13 +108,17 @@ Status OutputFile::PadTo(uint64_t align) {
   return Write(zeros);
 }
 
+bool OutputFile::TryName(const std::string& name) const {
+  const std::string self = fmt::format("/proc/self/fd/{}", fd_);
+  return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(),
+                  AT_SYMLINK_FOLLOW) == 0;
+}
+
 Status OutputFile::GiveName() {
   constexpr int kTries = 100;
-  const std::string self = fmt::format("/proc/self/fd/{}", fd_);
   for (int i = 0; i < kTries; ++i) {
     std::string name = fmt::format("{}.{}-{}", path_, ::getpid(), i);
-    if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(),
-                 AT_SYMLINK_FOLLOW) == 0) {
+    if (TryName(name)) {
       temp_path_ = std::move(name);
       return OkStatus();
     }
@@ -123,12 +127,22 @@ Status OutputFile::GiveName() {
   return Failed("cannot name the file");
 }
 
+Status OutputFile::PutInPlace() {
+  if (temp_path_.empty()) {
+    // One step where nothing is replaced. Else a process that is killed between
+    // the two leaves the whole file under the name of the first.
+    if (TryName(path_)) return OkStatus();
+    HX_RETURN_IF_ERROR(GiveName());
+  }
+  if (::rename(temp_path_.c_str(), path_.c_str()) != 0)
+    return Failed("cannot rename into place");
+  return OkStatus();
+}
+
 Status OutputFile::Commit() {
   HX_CHECK(fd_ >= 0);
   if (::fsync(fd_) != 0) return Failed("cannot flush");
-  if (temp_path_.empty()) HX_RETURN_IF_ERROR(GiveName());
-  if (::rename(temp_path_.c_str(), path_.c_str()) != 0)
-    return Failed("cannot rename into place");
+  HX_RETURN_IF_ERROR(PutInPlace());
   ::close(std::exchange(fd_, -1));
   return OkStatus();
 }

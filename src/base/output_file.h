@@ -39,8 +39,11 @@ class OutputFile {
       : path_(std::move(path)), temp_path_(std::move(temp_path)), fd_(fd) {}
   Error Failed(const char* what) const;
   Status WriteAll(uint64_t offset, ByteSpan bytes);
+  // Gives a file without a name this one; false and errno when it cannot be.
+  bool TryName(const std::string& name) const;
   // Gives a file without a name a temporary one.
   Status GiveName();
+  Status PutInPlace();
 
   std::string path_;
   std::string temp_path_;  // empty while the file has no name

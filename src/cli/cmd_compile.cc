@@ -4,6 +4,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "base/machine_memory.h"
 #include "base/quote.h"
 #include "cli/certify.h"
 #include "cli/command.h"
@@ -24,6 +25,7 @@ struct Flags {
   bool simulator = false;
   bool estimate = false;
   bool certify = false;
+  std::string max_memory;
   std::string sink;
   bool quiet = false;
 };
@@ -99,6 +101,11 @@ Status Compile(const Flags& flags) {
   }
   if (flags.simulator) options.target.use = htp::ContextUse::kBoth;
   if (flags.estimate) options.estimate_scratch = TemporaryFolder();
+  if (!flags.max_memory.empty()) {
+    auto bytes = ParseMemorySize(flags.max_memory);
+    if (!bytes.ok()) return std::move(bytes).error().With("--max-memory");
+    options.target.max_memory = *bytes;
+  }
   HX_RETURN_IF_ERROR(
       CheckOutput(options.quant_attrs_path, flags.model, inputs));
   HX_RETURN_IF_ERROR(
@@ -109,6 +116,20 @@ Status Compile(const Flags& flags) {
                     : CompileToFile(flags.model, flags.out, options, progress));
   progress.Finish();
   return OkStatus();
+}
+
+// --cache-dir, --max-memory.
+void AddEffortFlags(CLI::App& app, Flags& flags) {
+  app.add_option(
+         "--cache-dir", flags.options.cache_dir,
+         "Keep calibrations and contexts of the HTP in this folder, and "
+         "take from it what is the same as before: after a change, or "
+         "an interruption")
+      ->type_name("DIR");
+  app.add_option("--max-memory", flags.max_memory,
+                 "htp: what compiling contexts may take, several at once or "
+                 "one (8G, 500M); default: three quarters of what is free")
+      ->type_name("SIZE");
 }
 
 // What tells about the artifact, or more than it.
@@ -150,6 +171,7 @@ Body AddCompile(CLI::App& app) {
       "--estimate", flags->estimate,
       "htp: keep in the artifact what `hexllm bench --estimate` shows; "
       "compiles everything twice");
+  AddEffortFlags(app, *flags);
   AddModelModeFlags(app, options);
   app.add_option("--prefill-ar-len", options.prefill_ar_len,
                  "Tokens of a prompt block (hybrid, lookahead); default: 128, "

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/quote.h"
 #include "compile/artifact_parts.h"
+#include "compile/calibration_cache.h"
 #include "compile/key_statistics.h"
 #include "compile/taps.h"
 #include "compile/targets.h"
@@ -79,11 +80,8 @@ class Observers {
 quant::Observer& Observers::ObserverOf(const std::string& name) {
   std::unique_ptr<quant::Observer>& observer = observers_[name];
   if (observer == nullptr) {
-    const quant::LayerSettings& settings = job_.recipe.For(name);
-    const bool cached = name.ends_with(kKeyCache) || name.ends_with(".v_cache");
-    const bool narrow = cached && job_.recipe.recipe.kv_bits == 8;
-    observer = quant::MakeObserver(
-        settings, narrow ? 8 : settings.scheme->activation_bits);
+    const auto [settings, bits] = ChooseObserver(job_.recipe, name);
+    observer = quant::MakeObserver(settings, bits);
     names_.push_back(name);
   }
   return *observer;
@@ -146,11 +144,10 @@ Status RunSequence(Session& session, std::span<const int32_t> ids) {
   return OkStatus();
 }
 
-}  // namespace
-
-Result<Calibration> Calibrate(const CalibrationJob& job) {
-  HX_CHECK(!job.sequences.empty());
-  HX_ASSIGN_OR_RETURN(const auto artifact, TappedArtifact(job));
+// Runs everything and observes it.
+Result<Calibration> Observe(
+    const CalibrationJob& job,
+    const std::shared_ptr<const artifact::Artifact>& artifact) {
   HX_ASSIGN_OR_RETURN(const auto engine,
                       CreateEngine("cpu", {.threads = job.threads}));
   Observers observers(job);
@@ -170,7 +167,30 @@ Result<Calibration> Calibrate(const CalibrationJob& job) {
     done += ids.size();
     job.progress.Update(static_cast<int64_t>(done));
   }
-  HX_ASSIGN_OR_RETURN(Calibration result, observers.Finish());
+  return observers.Finish();
+}
+
+// From the cache, or observed and put there.
+Result<Calibration> FindOrObserve(
+    const CalibrationJob& job,
+    const std::shared_ptr<const artifact::Artifact>& artifact) {
+  if (job.cache == nullptr) return Observe(job, artifact);
+  const Digest key = CalibrationKey(job, *artifact);
+  if (const auto entry = job.cache->Find(key, job.progress)) {
+    job.progress.Note("calibration: from the cache");
+    return DecodeCalibration(entry->bytes);
+  }
+  HX_ASSIGN_OR_RETURN(Calibration made, Observe(job, artifact));
+  job.cache->Store(key, AsBytes(EncodeCalibration(made)), job.progress);
+  return made;
+}
+
+}  // namespace
+
+Result<Calibration> Calibrate(const CalibrationJob& job) {
+  HX_CHECK(!job.sequences.empty());
+  HX_ASSIGN_OR_RETURN(const auto artifact, TappedArtifact(job));
+  HX_ASSIGN_OR_RETURN(Calibration result, FindOrObserve(job, artifact));
   AddRopeRanges(job.source, static_cast<int64_t>(LongestOf(job.sequences)),
                 result.ranges);
   return result;

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "base/file_cache.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "compile/calibration_set.h"
@@ -23,6 +24,8 @@ struct CalibrationJob {
   const TokenSequences& sequences;
   int threads = 0;  // 0 = one per physical core
   ProgressSink& progress;
+  // Where results are looked for and kept; null = nowhere.
+  const FileCache* cache = nullptr;
 };
 
 struct Calibration {

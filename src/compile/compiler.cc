@@ -1,13 +1,17 @@
+#include "compile/compiler.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <utility>
 
 #include "artifact/writer.h"
+#include "base/file_cache.h"
 #include "base/output_file.h"
 #include "base/quote.h"
 #include "compile/artifact_parts.h"
-#include "compile/compiler.h"
 #include "compile/default_recipe.h"
 #include "compile/estimate_graphs.h"
 #include "compile/estimate_report.h"
@@ -15,6 +19,7 @@
 #include "compile/graph_plan.h"
 #include "compile/probe_target.h"
 #include "compile/quantize.h"
+#include "compile/size_check.h"
 #include "compile/taps.h"
 #include "compile/targets.h"
 #include "compile/text_assets.h"
@@ -39,7 +44,8 @@ struct Job {
   TextAssets text;
   quant::Recipe recipe;
   GraphPlan plan;
-  const StandIns* stand_ins = nullptr;  // as QuantizeJob has it
+  std::unique_ptr<const FileCache> cache;  // null = none
+  const StandIns* stand_ins = nullptr;     // as QuantizeJob has it
 };
 
 std::string DefaultRecipe(const CompileOptions& options,
@@ -99,10 +105,39 @@ Status CheckWantedEstimate(const CompileOptions& options) {
                            options.target.name)};
 }
 
+// kUsage for a flag that would do nothing.
+Status CheckMaxMemory(const CompileOptions& options) {
+  if (!options.target.max_memory || NeedsStaticRecipe(options.target))
+    return OkStatus();
+  return Error{ErrorCode::kUsage,
+               fmt::format("--max-memory: expected with --target htp, found {}",
+                           options.target.name)};
+}
+Status CheckCacheDir(const CompileOptions& options,
+                     const quant::ResolvedRecipe& recipe) {
+  if (options.cache_dir.empty() || NeedsStaticRecipe(options.target) ||
+      NeedsRanges(recipe)) {
+    return OkStatus();
+  }
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("--cache-dir: expected with --target htp or a recipe that "
+                  "calibrates, found {} and {}, where nothing takes long",
+                  options.target.name, Quoted(recipe.recipe.name))};
+}
+
+Result<std::unique_ptr<const FileCache>> OpenCache(
+    const CompileOptions& options) {
+  if (options.cache_dir.empty()) return std::unique_ptr<const FileCache>();
+  HX_ASSIGN_OR_RETURN(FileCache cache, FileCache::Open(options.cache_dir));
+  return std::make_unique<const FileCache>(std::move(cache));
+}
+
 Result<Job> Prepare(const std::string& model_path,
                     const CompileOptions& options, ProgressSink& progress) {
   progress.Begin("open checkpoint", "", 0);
   HX_RETURN_IF_ERROR(CheckTarget(options.target));
+  HX_RETURN_IF_ERROR(CheckMaxMemory(options));
   HX_RETURN_IF_ERROR(CheckWantedEstimate(options));
   HX_ASSIGN_OR_RETURN(models::ModelSource source,
                       models::OpenModel(model_path, options.source));
@@ -110,10 +145,16 @@ Result<Job> Prepare(const std::string& model_path,
   if (options.attention_sink)
     HX_RETURN_IF_ERROR(CheckSink(*options.attention_sink, plan.context));
   HX_ASSIGN_OR_RETURN(quant::Recipe recipe, ChooseRecipe(options, source));
+  HX_ASSIGN_OR_RETURN(auto cache, OpenCache(options));
   progress.Begin("read tokenizer", "", 0);
   HX_ASSIGN_OR_RETURN(TextAssets text, LoadTextAssets(source));
-  return Job{options,         progress,          std::move(source),
-             std::move(text), std::move(recipe), plan};
+  return Job{.options = options,
+             .progress = progress,
+             .source = std::move(source),
+             .text = std::move(text),
+             .recipe = std::move(recipe),
+             .plan = plan,
+             .cache = std::move(cache)};
 }
 
 // Writes "<dir>/<NN>_<pass>.ir".
@@ -153,6 +194,7 @@ Result<ir::Module> BuildGraphs(const Job& job) {
           job.source, GraphRequests(job.plan, job.options.prefill_logits)));
   HX_ASSIGN_OR_RETURN(const quant::ResolvedRecipe recipe,
                       ResolveFor(module, job.recipe, job.progress));
+  HX_RETURN_IF_ERROR(CheckCacheDir(job.options, recipe));
   const QuantizeJob quantize{.source = job.source,
                              .text = job.text,
                              .calibration = job.options.calibration,
@@ -160,8 +202,13 @@ Result<ir::Module> BuildGraphs(const Job& job) {
                              .context = job.plan.context,
                              .progress = job.progress,
                              .stand_ins = job.stand_ins,
-                             .has_half = HasHalf(job.options.target)};
+                             .has_half = HasHalf(job.options.target),
+                             .cache = job.cache.get()};
   if (IsStatic(job.recipe)) {
+    HX_RETURN_IF_ERROR(CheckSizes({.source = job.source,
+                                   .recipe = recipe,
+                                   .options = job.options,
+                                   .plan = job.plan}));
     if (job.stand_ins == nullptr) {
       HX_RETURN_IF_ERROR(ProbeTarget({.recipe = recipe,
                                       .options = job.options,
@@ -252,13 +299,16 @@ Result<artifact::Manifest> EmitArtifact(const Job& job,
       AddRopeTables(job.source, job.plan.context, sink, manifest));
   if (job.plan.embedding == models::EmbeddingPlace::kHost)
     HX_RETURN_IF_ERROR(AddEmbedding(job.source, sink, manifest));
-  HX_ASSIGN_OR_RETURN(
-      manifest.graphs,
-      LowerForTarget(job.options.target, module, sink, job.progress));
-  if (const auto& settings = job.options.attention_sink) {
-    HX_RETURN_IF_ERROR(
-        AddEvictor(job.options.target, *settings, sink, manifest));
-  }
+  TargetOptions target = job.options.target;
+  target.cache = job.cache.get();
+  target.release_weights = [&checkpoint = *job.source.checkpoint] {
+    for (const TensorView& tensor : checkpoint.tensors())
+      checkpoint.DropPages(tensor);
+  };
+  HX_ASSIGN_OR_RETURN(manifest.graphs,
+                      LowerForTarget(target, module, sink, job.progress));
+  if (const auto& settings = job.options.attention_sink)
+    HX_RETURN_IF_ERROR(AddEvictor(target, *settings, sink, manifest));
   HX_RETURN_IF_ERROR(AddEstimate(job, module, manifest, sink));
   return manifest;
 }

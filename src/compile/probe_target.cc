@@ -1,6 +1,7 @@
 #include "compile/probe_target.h"
 
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "compile/key_statistics.h"
 #include "compile/stand_in.h"
 #include "compile/targets.h"
+#include "ir/fingerprint.h"
 #include "models/decoder.h"
 #include "passes/pipeline.h"
 
@@ -81,15 +83,36 @@ Result<ir::Module> BuildLayers(const ProbeJob& job) {
   return module;
 }
 
+// Of a probe, which went well when there is an entry.
+Result<Digest> ProbeKey(const ProbeJob& job, const ir::Module& module) {
+  Hasher key = job.quantize.cache->StartKey("probe");
+  HX_ASSIGN_OR_RETURN(const Digest target, TargetDigest(job.options.target));
+  key.Add(target);
+  std::vector<size_t> graphs(module.graphs.size());
+  std::iota(graphs.begin(), graphs.end(), size_t{0});
+  ir::Fingerprints(module).AddGraphs(graphs, key);
+  return key.Finish();
+}
+
 }  // namespace
 
 Status ProbeTarget(const ProbeJob& job) {
   if (!NeedsStaticRecipe(job.options.target)) return OkStatus();
-  job.quantize.progress.Begin("try single layers", "", 0);
+  ProgressSink& progress = job.quantize.progress;
+  progress.Begin("try single layers", "", 0);
   HX_ASSIGN_OR_RETURN(const ir::Module module, BuildLayers(job));
+  const FileCache* cache = job.quantize.cache;
+  Digest key;
+  if (cache != nullptr) {
+    HX_ASSIGN_OR_RETURN(key, ProbeKey(job, module));
+    if (cache->Find(key, progress)) return OkStatus();
+  }
   artifact::MemorySink dropped;
   NullProgress quiet;
-  return LowerForTarget(job.options.target, module, dropped, quiet).status();
+  HX_RETURN_IF_ERROR(
+      LowerForTarget(job.options.target, module, dropped, quiet).status());
+  if (cache != nullptr) cache->Store(key, {}, progress);
+  return OkStatus();
 }
 
 }  // namespace hexllm

@@ -29,16 +29,6 @@ std::vector<quant::LayerId> LinearLayers(const ir::Module& module) {
   return layers;
 }
 
-bool NeedsRanges(const quant::ResolvedRecipe& recipe) {
-  const auto is_static = [](const quant::Scheme* scheme) {
-    return scheme->activations == quant::ActivationKind::kStatic;
-  };
-  return is_static(recipe.recipe.defaults.scheme) ||
-         std::any_of(
-             recipe.layers.begin(), recipe.layers.end(),
-             [&](const auto& layer) { return is_static(layer.second.scheme); });
-}
-
 // The layers whose K keeps 16 bits; says which and why.
 std::set<int> ChooseWideKeys(const Calibration& calibration,
                              const quant::Recipe& recipe,
@@ -122,6 +112,16 @@ Result<quant::ResolvedRecipe> ResolveFor(const ir::Module& module,
   return resolved;
 }
 
+bool NeedsRanges(const quant::ResolvedRecipe& recipe) {
+  const auto is_static = [](const quant::Scheme* scheme) {
+    return scheme->activations == quant::ActivationKind::kStatic;
+  };
+  return is_static(recipe.recipe.defaults.scheme) ||
+         std::any_of(
+             recipe.layers.begin(), recipe.layers.end(),
+             [&](const auto& layer) { return is_static(layer.second.scheme); });
+}
+
 bool IsStatic(const quant::Recipe& recipe) {
   return quant::FamilyOf(*recipe.defaults.scheme) ==
          quant::SchemeFamily::kStatic;
@@ -141,7 +141,8 @@ Status Quantize(ir::Module& module, const quant::ResolvedRecipe& recipe,
                                                 .recipe = recipe,
                                                 .sequences = sequences,
                                                 .threads = job.threads,
-                                                .progress = job.progress}));
+                                                .progress = job.progress,
+                                                .cache = job.cache}));
   }
   if (!NeedsRanges(recipe) && IsGiven(job.calibration)) {
     return Error{ErrorCode::kUsage,

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/file_cache.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "compile/calibration_set.h"
@@ -24,7 +25,8 @@ struct QuantizeJob {
   ProgressSink& progress;
   // When not null: in the place of a calibration, for graphs that never run.
   const StandIns* stand_ins = nullptr;
-  bool has_half = true;  // the chip computes in half precision
+  bool has_half = true;              // the chip computes in half precision
+  const FileCache* cache = nullptr;  // as CalibrationJob has it
 };
 
 // `recipe` (a name or a file) with its rules applied to the linears of
@@ -33,6 +35,9 @@ struct QuantizeJob {
 Result<quant::ResolvedRecipe> ResolveFor(const ir::Module& module,
                                          const quant::Recipe& recipe,
                                          ProgressSink& progress);
+
+// True when a layer's activations have ranges that are observed.
+bool NeedsRanges(const quant::ResolvedRecipe& recipe);
 
 // True when the recipe's graphs run as the target lowers them, every value
 // rounded to an encoding; false for the float graph and the CPU's own schemes.

@@ -20,7 +20,12 @@ Result<std::vector<artifact::GraphEntry>> LowerCpu(const TargetOptions&,
 }
 
 htp::LowerOptions HtpOptions(const TargetOptions& target) {
-  return {.soc = target.soc, .lib_dir = target.qnn_lib_dir, .use = target.use};
+  return {.soc = target.soc,
+          .lib_dir = target.qnn_lib_dir,
+          .use = target.use,
+          .cache = target.cache,
+          .max_memory = target.max_memory,
+          .release_weights = target.release_weights};
 }
 
 Result<std::vector<artifact::GraphEntry>> LowerHtp(const TargetOptions& target,
@@ -35,17 +40,26 @@ Status CheckHtp(const TargetOptions& target) {
   return htp::CheckTarget(HtpOptions(target));
 }
 
+Status FitsAlways(const TargetOptions&, const ir::Module&) {
+  return OkStatus();
+}
+Status FitsHtp(const TargetOptions& target, const ir::Module& module) {
+  return htp::CheckSize(module, HtpOptions(target));
+}
+
 struct Target {
   std::string_view name;
   bool needs_static_recipe;
   models::EmbeddingPlace embedding;
   Status (*check)(const TargetOptions&);
+  Status (*check_size)(const TargetOptions&, const ir::Module&);
   LowerFn lower;
 };
 
 constexpr Target kTargets[] = {
-    {"cpu", false, models::EmbeddingPlace::kGraph, CheckNothing, LowerCpu},
-    {"htp", true, models::EmbeddingPlace::kHost, CheckHtp, LowerHtp},
+    {"cpu", false, models::EmbeddingPlace::kGraph, CheckNothing, FitsAlways,
+     LowerCpu},
+    {"htp", true, models::EmbeddingPlace::kHost, CheckHtp, FitsHtp, LowerHtp},
 };
 
 const Target* FindTarget(std::string_view name) {
@@ -71,6 +85,15 @@ Status CheckTarget(const TargetOptions& target) {
   return Error{ErrorCode::kUnsupported,
                fmt::format("--target: expected one of {}, found '{}'", known,
                            target.name)};
+}
+
+Status CheckTargetSize(const TargetOptions& target, const ir::Module& module) {
+  return TargetOf(target).check_size(target, module);
+}
+
+Result<Digest> TargetDigest(const TargetOptions& target) {
+  HX_CHECK(target.name == "htp");
+  return htp::TargetDigest(HtpOptions(target));
 }
 
 models::EmbeddingPlace DefaultEmbedding(const TargetOptions& target) {

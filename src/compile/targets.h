@@ -2,6 +2,8 @@
 // backend: one row in targets.cc.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +11,8 @@
 #include "artifact/manifest.h"
 #include "artifact/segment_sink.h"
 #include "backend/htp/lower.h"
+#include "base/digest.h"
+#include "base/file_cache.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "ir/graph.h"
@@ -26,10 +30,16 @@ struct TargetOptions {
   std::string soc = "SM8750";    // htp: the chip
   std::string qnn_lib_dir = {};  // htp: the folder of libQnnHtp.so
   htp::ContextUse use = htp::ContextUse::kDevice;
+  // htp: as in htp::LowerOptions.
+  const FileCache* cache = nullptr;
+  std::optional<uint64_t> max_memory = {};
+  std::function<void()> release_weights = {};
 };
 
 // kUnsupported naming the targets that there are; kUsage for an unknown chip.
 Status CheckTarget(const TargetOptions& target);
+// Whether the target can hold and compile `module`; see htp::CheckSize.
+Status CheckTargetSize(const TargetOptions& target, const ir::Module& module);
 // Who looks tokens up when nobody says. cpu: the graph, which reads the tied
 // head's rows. htp: the host, since a table in the context has 16 bits a number
 // and the checkpoint's are often smaller, and the context has 4 GiB at most.
@@ -38,6 +48,10 @@ models::EmbeddingPlace DefaultEmbedding(const TargetOptions& target);
 bool HasHalf(const TargetOptions& target);
 // True when the target runs graphs of kStaticPipeline alone.
 bool NeedsStaticRecipe(const TargetOptions& target);
+
+// Of what the lowering hangs on beside the module; see htp::TargetDigest. For
+// the htp only (checked).
+Result<Digest> TargetDigest(const TargetOptions& target);
 
 // What the target's chip loses in sums, written into graphs with static
 // encodings that the CPU is to run as the chip would (htp/lower_rounding.h).

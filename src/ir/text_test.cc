@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ir/fingerprint.h"
 #include "ir/verify.h"
 #include "tests/support/tiny_decoder.h"
 
@@ -259,6 +260,64 @@ TEST(TextTest, EveryTruncationIsRefusedOrGood) {
     const auto module = Parse(kSmall.substr(0, length));
     EXPECT_TRUE(!module.ok() || Verify(*module).ok());
   }
+}
+
+Digest FingerprintOf(const Module& module, size_t graph = 0) {
+  Hasher hasher;
+  Fingerprints(module).AddGraphs({&graph, 1}, hasher);
+  return hasher.Finish();
+}
+
+TEST(Fingerprints, GraphAndNumbersCount) {
+  const Digest digest = FingerprintOf(MustParse(kSmall));
+  EXPECT_EQ(FingerprintOf(MustParse(kSmall)), digest);
+  const std::pair<const char*, const char*> changes[] = {
+      {"eps=1e-05", "eps=1e-06"},
+      {"C=8", "C=9"},
+      {"logits", "hidden_out"},
+      {"lm_head.weight", "lm_head.weights"},  // other data, too
+      {"graph kv", "encoding @w1 i8 axis=0 scales=[1,2,3]\ngraph kv"},
+      {"  out", "  encoding %2 u16 scales=[0.5] zero_points=[1]\n  out"},
+  };
+  for (const auto& [from, to] : changes) {
+    std::string text(kSmall);
+    text.replace(text.find(from), std::string_view(from).size(), to);
+    EXPECT_NE(FingerprintOf(MustParse(text)), digest) << to;
+  }
+  // One bit of one weight; the order of its rows.
+  Module module = MustParse(kSmall);
+  const Constant weight = module.constants[{1}];
+  std::string bytes(AsText(weight.bytes));
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  Constant other = weight;
+  other.bytes = AsBytes(bytes);
+  Constant turned = weight;
+  turned.rows = {0, 2, 1};
+  for (const Constant& changed : {other, turned}) {
+    const ConstantId id = module.constants.Add(changed);
+    for (Value& value : module.graphs[0].values)
+      if (value.constant.index > 0) value.constant = id;
+    EXPECT_NE(FingerprintOf(module), digest);
+  }
+}
+
+TEST(Fingerprints, WhatOthersReadDoesNotCount) {
+  const Module small = MustParse(kSmall);
+  Module module = MustParse(R"(const @w0 "unread" : f32[2]
+const @w1 "lm_head.weight" : f16[3,4]
+const @w2 "model.norm.weight" : bf16[4]
+graph first kind=prefill T=2 C=8 {
+  in %0 hidden_in : f32[2,4]
+  %1 = linear(%0, @w1) "lm_head" : f32[2,3]
+  out %1 logits
+}
+)");
+  Graph graph = small.graphs[0];
+  for (Value& value : graph.values)
+    if (value.constant.valid()) value.constant = {2 - value.constant.index};
+  module.graphs.push_back(graph);
+  ASSERT_TRUE(Verify(module).ok());
+  EXPECT_EQ(FingerprintOf(module, 1), FingerprintOf(small));
 }
 
 }  // namespace

@@ -97,6 +97,12 @@ Symmetric SymmetricOf(int bits) {
   }
 }
 
+// Of schemes without blocks.
+bool IsPerChannel(const LayerSettings& settings) {
+  return settings.granularity == WeightGranularity::kPerChannel &&
+         settings.scheme->weight_bits < 16;
+}
+
 Result<ir::Encoding> PerChannel(const ir::Constant& weight,
                                 const LayerSettings& settings,
                                 WeightReport* report) {
@@ -147,13 +153,8 @@ Result<ir::Encoding> PerBlock(const ir::Constant& weight,
                               WeightReport* report) {
   HX_RETURN_IF_ERROR(CheckBlocks(weight, settings.block));
   const BlockSearch search = {settings.block, CandidateCount(settings)};
-  const auto rows = static_cast<size_t>(ir::NumRows(weight));
   const auto blocks = static_cast<size_t>(Columns(weight) / settings.block);
-  ir::Encoding encoding = SymmetricOf(4).encoding;
-  encoding.axis = 0;
-  encoding.block = settings.block;
-  encoding.scales.resize(rows);
-  encoding.block_scales.resize(rows * blocks);
+  ir::Encoding encoding = WeightFormat(weight, settings);
   HX_RETURN_IF_ERROR(VisitRows(weight, kMostFloat, [&](const WeightRow& row) {
     Count(row, report);
     const auto i = static_cast<size_t>(row.index);
@@ -200,11 +201,29 @@ Result<ir::Encoding> WeightEncoding(const ir::Constant& weight,
   if (scheme.activations == ActivationKind::kDynamic)
     return Dynamic(weight, scheme, report);
   if (scheme.block) return PerBlock(weight, settings, report);
-  const bool per_channel =
-      settings.granularity == WeightGranularity::kPerChannel &&
-      scheme.weight_bits < 16;
-  return per_channel ? PerChannel(weight, settings, report)
-                     : PerTensor(weight, settings, report);
+  return IsPerChannel(settings) ? PerChannel(weight, settings, report)
+                                : PerTensor(weight, settings, report);
+}
+
+ir::Encoding WeightFormat(const ir::Constant& weight,
+                          const LayerSettings& settings) {
+  const Scheme& scheme = *settings.scheme;
+  HX_CHECK(IsQuantized(scheme));
+  if (scheme.activations == ActivationKind::kFloat16)
+    return {.dtype = DType::kF16};
+  if (scheme.activations == ActivationKind::kDynamic) {
+    return {.dtype = scheme.weight_bits == 4 ? DType::kQ4_1 : DType::kQ8_0};
+  }
+  ir::Encoding encoding = SymmetricOf(scheme.weight_bits).encoding;
+  const auto rows = static_cast<size_t>(ir::NumRows(weight));
+  const bool per_row = scheme.block || IsPerChannel(settings);
+  if (per_row) encoding.axis = 0;
+  encoding.scales.assign(per_row ? rows : 1, 1.0f);
+  if (!scheme.block) return encoding;
+  encoding.block = settings.block;
+  encoding.block_scales.assign(
+      rows * static_cast<size_t>(Columns(weight) / settings.block), 1);
+  return encoding;
 }
 
 Result<ir::Encoding> TensorEncoding(const ir::Constant& tensor) {

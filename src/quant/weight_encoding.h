@@ -38,6 +38,11 @@ Result<ir::Encoding> WeightEncoding(const ir::Constant& weight,
                                     const LayerSettings& settings,
                                     WeightReport* report);
 
+// That encoding but for its numbers: scales and factors are there and 1. Reads
+// nothing.
+ir::Encoding WeightFormat(const ir::Constant& weight,
+                          const LayerSettings& settings);
+
 // Of a small tensor that is rounded as activations are (norm weights): u16 from
 // its least and greatest number. kBadInput as above.
 Result<ir::Encoding> TensorEncoding(const ir::Constant& tensor);

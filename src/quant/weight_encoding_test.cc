@@ -53,6 +53,21 @@ LayerSettings MseSettings(std::string_view scheme, int candidates) {
   return settings;
 }
 
+TEST(WeightEncoding, ItsFormIsKnownBeforeItsNumbers) {
+  const ir::Constant weight = Owned({4, 64}, Weights(256));
+  for (const char* scheme : kSchemes) {
+    for (const auto granularity :
+         {WeightGranularity::kPerChannel, WeightGranularity::kPerTensor}) {
+      LayerSettings settings = SettingsOf(scheme);
+      settings.granularity = granularity;
+      ir::Encoding made = Encode(weight, settings);
+      made.scales.assign(made.scales.size(), 1);
+      made.block_scales.assign(made.block_scales.size(), 1);
+      EXPECT_TRUE(WeightFormat(weight, settings) == made) << scheme;
+    }
+  }
+}
+
 TEST(WeightEncoding, TypesFollowTheScheme) {
   const ir::Constant weight = Owned({4, 64}, Weights(256));
   const ir::Encoding w4 = Encode(weight, SettingsOf("8a4w"));

@@ -44,9 +44,7 @@ Result<std::vector<ContextPlan>> PlanContexts(const ir::Module& module,
   std::vector<ContextPlan> plans;
   for (auto& [shard, graphs] : by_shard) {
     // Shared or not: a context holds what its largest graph needs.
-    HX_RETURN_IF_ERROR(
-        CheckContextSize(ir::WeightBytes(module, graphs),
-                         static_cast<uint32_t>(by_shard.size())));
+    HX_RETURN_IF_ERROR(CheckContextSize(ir::WeightBytes(module, graphs)));
     std::ranges::move(
         ContextsOfShard(module, std::move(graphs), can_share, use),
         std::back_inserter(plans));

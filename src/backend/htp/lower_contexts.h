@@ -31,7 +31,7 @@ struct ContextPlan {
 };
 
 // In order of shards. kUnsupported when a context would hold more than the chip
-// can address, with the number of shards that fits.
+// can address.
 Result<std::vector<ContextPlan>> PlanContexts(const ir::Module& module,
                                               const Soc& soc, ContextUse use);
 

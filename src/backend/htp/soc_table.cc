@@ -115,20 +115,18 @@ Status RequireFeature(const Soc& soc, Feature feature) {
                   soc.htp, rule->what, rule->since, rule->instead)};
 }
 
-Status CheckContextSize(uint64_t weight_bytes, uint32_t shards) {
+Status CheckContextSize(uint64_t weight_bytes) {
   // A context also holds programs, tables and spill buffers: measured 1 to 6 %
   // of the weights (LPBQ), taken as 1/8.
   constexpr uint64_t kMaxWeights = kMaxContextBytes / 8 * 7;
-  HX_CHECK(shards > 0);
   if (weight_bytes < kMaxWeights) return OkStatus();
-  const uint64_t fitting = shards * (weight_bytes / kMaxWeights + 1);
   return Error{
       ErrorCode::kUnsupported,
-      fmt::format("a context of {} MB of weights, with the model in {} "
-                  "part(s): the HTP can address {} MB, of which {} for "
-                  "weights; use --num-sharding {}",
-                  weight_bytes >> 20, shards, kMaxContextBytes >> 20,
-                  kMaxWeights >> 20, fitting)};
+      fmt::format(
+          "a context of {} MB of weights: the HTP can address {} MB, of "
+          "which {} for weights; cut the model into more parts with "
+          "--num-sharding",
+          weight_bytes >> 20, kMaxContextBytes >> 20, kMaxWeights >> 20)};
 }
 
 }  // namespace hexllm::htp

@@ -48,9 +48,8 @@ Status RequireFeature(const Soc& soc, Feature feature);
 
 // The most that one context may hold, in bytes: the address space of the DSP.
 inline constexpr uint64_t kMaxContextBytes = uint64_t{4} << 30;
-// kUnsupported when a context with `weight_bytes` of constants, one of the
-// `shards` that a model is cut into, cannot be loaded; names the number of
-// shards with which its part would fit.
-Status CheckContextSize(uint64_t weight_bytes, uint32_t shards);
+// kUnsupported when a context with `weight_bytes` of constants cannot be
+// loaded.
+Status CheckContextSize(uint64_t weight_bytes);
 
 }  // namespace hexllm::htp

@@ -1,0 +1,135 @@
+#include "base/file_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/output_file.h"
+#include "base/quote.h"
+
+namespace hexllm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEnding = ".bin";
+constexpr auto kOld = std::chrono::hours(24);
+
+// An entry's first bytes; its content follows. Little-endian.
+struct EntryHeader {
+  std::array<char, 8> magic = {'H', 'X', 'L', 'C', 'A', 'C', 'H', '1'};
+  Digest key;
+  uint64_t content_bytes = 0;
+  Digest checksum;  // of key and content
+};
+static_assert(sizeof(EntryHeader) == 48);
+
+EntryHeader HeaderOf(const Digest& key, ByteSpan content) {
+  Hasher hasher;
+  hasher.Add(key);
+  hasher.Add(content);
+  return {
+      .key = key, .content_bytes = content.size(), .checksum = hasher.Finish()};
+}
+
+// What is wrong with a file that should be the entry of `key`; empty = nothing.
+std::string_view DamageOf(ByteSpan file, const Digest& key) {
+  if (file.size() < sizeof(EntryHeader)) return "it is truncated";
+  EntryHeader found;
+  std::memcpy(&found, file.data(), sizeof(found));
+  const ByteSpan content = file.subspan(sizeof(EntryHeader));
+  if (found.content_bytes != content.size()) return "it is truncated";
+  const EntryHeader expected = HeaderOf(key, content);
+  if (std::memcmp(&found, &expected, sizeof(found)) != 0)
+    return "its checksum does not fit its content";
+  return "";
+}
+
+// "<key>.bin.XXXXXX": an entry that was being written (base/output_file.cc).
+bool IsTemporary(const std::string& name) {
+  const size_t digits = DigestToHex({}).size();
+  return name.size() > digits + kEnding.size() &&
+         name.compare(digits, kEnding.size(), kEnding) == 0 &&
+         std::all_of(name.begin(), name.begin() + std::ptrdiff_t(digits),
+                     [](unsigned char c) { return std::isxdigit(c) != 0; });
+}
+
+void RemoveOldTemporaries(const std::string& folder) {
+  std::error_code ignored;
+  for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end;
+       at.increment(ignored)) {
+    if (!IsTemporary(at->path().filename().string())) continue;
+    const auto written = at->last_write_time(ignored);
+    if (!ignored && fs::file_time_type::clock::now() - written > kOld)
+      fs::remove(at->path(), ignored);
+  }
+}
+
+}  // namespace
+
+Result<FileCache> FileCache::Open(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error || !fs::is_directory(folder, error)) {
+    return Error{ErrorCode::kEnvironment,
+                 fmt::format("{}: cannot be a cache: {}", Printable(folder),
+                             error ? error.message() : "it is no folder")};
+  }
+  RemoveOldTemporaries(folder);
+  HX_ASSIGN_OR_RETURN(const MappedFile program,
+                      MappedFile::Open("/proc/self/exe"));
+  return FileCache(folder, DigestOf(program.bytes()));
+}
+
+Hasher FileCache::StartKey(std::string_view kind) const {
+  Hasher hasher;
+  hasher.Add(kind);
+  hasher.Add(program_);
+  return hasher;
+}
+
+std::string FileCache::PathOf(const Digest& key) const {
+  return (fs::path(folder_) / DigestToHex(key)).string() + std::string(kEnding);
+}
+
+std::optional<FileCache::Entry> FileCache::Find(const Digest& key,
+                                                ProgressSink& progress) const {
+  const std::string path = PathOf(key);
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;
+  auto file = MappedFile::Open(path);
+  if (!file.ok()) {
+    progress.Warn("cache entry " + file.error().message + "; it is made anew");
+    return std::nullopt;
+  }
+  const std::string_view damage = DamageOf(file->bytes(), key);
+  if (!damage.empty()) {
+    progress.Warn(fmt::format("cache entry {}: {}; it is made anew",
+                              Printable(path), damage));
+    return std::nullopt;
+  }
+  Entry entry{.file = *std::move(file), .bytes = {}};
+  entry.bytes = entry.file.bytes().subspan(sizeof(EntryHeader));
+  return entry;
+}
+
+void FileCache::Store(const Digest& key, ByteSpan bytes,
+                      ProgressSink& progress) const {
+  const EntryHeader header = HeaderOf(key, bytes);
+  const auto write = [&]() -> Status {
+    HX_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(PathOf(key)));
+    HX_RETURN_IF_ERROR(file.Write(std::as_bytes(std::span(&header, 1))));
+    HX_RETURN_IF_ERROR(file.Write(bytes));
+    return file.Commit();
+  };
+  const Status stored = write();
+  if (!stored.ok()) progress.Warn("cache entry " + stored.error().message);
+}
+
+}  // namespace hexllm
