@@ -1,5 +1,7 @@
 # Helpers of the build: one library per folder, its unit tests, its fuzz targets.
 
+include(unity)
+
 # Headers that most files read.
 set(HEXLLM_PCH_HEADERS <fmt/format.h> <nlohmann/json.hpp> <algorithm> <functional> <map> <memory> <optional> <span> <string> <string_view> <vector>)
 set(HEXLLM_TEST_PCH_HEADERS ${HEXLLM_PCH_HEADERS} <gmock/gmock.h> <gtest/gtest.h> <random> <set>)
@@ -46,6 +48,7 @@ function(hexllm_library name dir)
   target_include_directories(hexllm_${name} ${scope} ${CMAKE_SOURCE_DIR}/src)
   if(sources)
     hexllm_precompile(hexllm_${name} hexllm_pch HEXLLM_PCH_HEADERS "" fmt::fmt nlohmann_json::nlohmann_json)
+    hexllm_unity(hexllm_${name} ${sources})
   endif()
   target_link_libraries(hexllm_${name} ${scope} hexllm_options ${ARG_DEPS})
 endfunction()
@@ -73,6 +76,7 @@ function(hexllm_tests name dir)
   endif()
   file(GLOB_RECURSE helpers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${dir}/*_testing.cc)
   add_executable(${name}_tests ${sources} ${helpers})
+  hexllm_unity(${name}_tests ${sources} ${helpers})
   target_include_directories(${name}_tests PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name}_tests PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_options(${name}_tests PRIVATE ${HEXLLM_TEST_OPTIONS})

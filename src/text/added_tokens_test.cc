@@ -9,7 +9,7 @@
 namespace hexllm {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 // "[3:  <m> ]" for a token, the text itself for text.
 std::vector<std::string> Parts(const std::vector<AddedToken>& tokens,

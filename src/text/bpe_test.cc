@@ -11,8 +11,8 @@
 namespace hexllm {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // A vocabulary of `pieces` with merges given as pairs of halves.
 TokenizerData MakeData(const std::vector<std::string>& pieces,

@@ -10,8 +10,8 @@
 namespace hexllm {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 // The words that a "pre_tokenizer" of a tokenizer.json makes of a text.
 std::vector<std::string> Words(std::string_view json, std::string_view text) {
@@ -179,7 +179,7 @@ TEST(Normalizer, RefusesRunawayGrowth) {
   const std::string twice =
       R"({"type":"Sequence","normalizers":[)" + grow + "," + grow + "]}";
   EXPECT_THAT(Normalized(twice, "a"),
-              testing::HasSubstr("longer than 1048576 bytes"));
+              ::testing::HasSubstr("longer than 1048576 bytes"));
 }
 
 }  // namespace

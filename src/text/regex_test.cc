@@ -10,8 +10,8 @@
 namespace hexllm {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::vector<std::string> Matches(std::string_view pattern,
                                  std::string_view text) {

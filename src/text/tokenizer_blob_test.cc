@@ -9,7 +9,7 @@
 namespace hexllm {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // Something in every list.
 TokenizerData FullData() {

@@ -225,10 +225,10 @@ TEST(SentencePiece, TheLibraryWritesNoLog) {
   // Its self-test has a sample that is not what it says.
   const std::string model =
       TwoPieces() + Field(4, Field(1, Field(1, "a") + Field(2, "a")));
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const auto tokenizer =
       Tokenizer::Create(ParseSentencePiece(AsBytes(model)).value());
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_THAT(MessageOf(tokenizer), HasSubstr("Self-test"));
 }
 
@@ -274,7 +274,7 @@ TEST(TokenizerFile, FormatsAreToldApartByContent) {
                 ->pieces[1],
             "\n<s>\n");
   EXPECT_THAT(MessageOf(ParseTokenizerFile(AsBytes("{\"model\":1}"))),
-              testing::Not(HasSubstr("llama2.c")));
+              ::testing::Not(HasSubstr("llama2.c")));
   EXPECT_THAT(MessageOf(ParseTokenizerFile(AsBytes("hello"))),
               HasSubstr("llama2.c"));
 }

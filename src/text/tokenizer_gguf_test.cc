@@ -12,8 +12,8 @@
 namespace hexllm {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // GGUF keys that own their strings.
 struct GgufKeys {
@@ -63,7 +63,7 @@ struct Family {
   const char* pre;
 };
 
-class GgufFamily : public testing::TestWithParam<Family> {};
+class GgufFamily : public ::testing::TestWithParam<Family> {};
 
 TEST_P(GgufFamily, GivesTheIdsOfTokenizerJson) {
   const auto fixture = LoadTokenizerFixture(GetParam().fixture);
@@ -87,14 +87,14 @@ TEST_P(GgufFamily, GivesTheIdsOfTokenizerJson) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GgufFamily,
-                         testing::Values(Family{"tiny_bpe_llama3", "llama-bpe"},
+                         ::testing::Values(Family{"tiny_bpe_llama3", "llama-bpe"},
                                          Family{"tiny_bpe_qwen2", "qwen2"},
                                          Family{"tiny_bpe_smollm_granite",
                                                 "smollm"},
                                          Family{"tiny_bpe_phi4", "gpt-4o"},
                                          Family{"smollm2", "smollm"},
                                          Family{"llama3_2", "llama-bpe"}),
-                         [](const testing::TestParamInfo<Family>& family) {
+                         [](const ::testing::TestParamInfo<Family>& family) {
                            return std::string(family.param.fixture);
                          });
 

@@ -84,7 +84,7 @@ class Checker {
   const Tokenizer& tokenizer_;
 };
 
-class TokenizerGolden : public testing::TestWithParam<const char*> {};
+class TokenizerGolden : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(TokenizerGolden, AgreesWithHuggingFace) {
   const auto fixture = LoadTokenizerFixture(GetParam());
@@ -98,7 +98,7 @@ TEST_P(TokenizerGolden, AgreesWithHuggingFace) {
   Checker checker(tokenizer);
   for (const Json& line : fixture->golden) {
     checker.Check(line);
-    if (testing::Test::HasFailure()) break;
+    if (::testing::Test::HasFailure()) break;
   }
 }
 
@@ -116,18 +116,18 @@ TEST_P(TokenizerGolden, SurvivesTheBlob) {
   EXPECT_EQ(SerializeTokenizer(*read), blob);
 }
 
-std::string NameOf(const testing::TestParamInfo<const char*>& fixture) {
+std::string NameOf(const ::testing::TestParamInfo<const char*>& fixture) {
   return fixture.param;
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, TokenizerGolden,
-                         testing::Values("tiny_bpe_codegen", "tiny_bpe_llama3",
+                         ::testing::Values("tiny_bpe_codegen", "tiny_bpe_llama3",
                                          "tiny_bpe_phi4", "tiny_bpe_qwen2",
                                          "tiny_bpe_smollm_granite",
                                          "tiny_unigram"),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Published, TokenizerGolden,
-                         testing::Values("smollm2", "llama3_2", "qwen2_5",
+                         ::testing::Values("smollm2", "llama3_2", "qwen2_5",
                                          "qwen3", "gemma2", "gemma3"),
                          NameOf);
 

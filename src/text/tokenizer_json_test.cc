@@ -9,8 +9,8 @@
 namespace hexllm {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // A tokenizer.json with the model `model` and further members.
 std::string File(const std::string& model, const std::string& more = "") {

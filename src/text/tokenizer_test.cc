@@ -13,8 +13,8 @@
 namespace hexllm {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // A tokenizer with this vocabulary, no merges, and one special token <s> (the
 // last id).
