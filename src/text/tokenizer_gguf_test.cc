@@ -86,17 +86,17 @@ TEST_P(GgufFamily, GivesTheIdsOfTokenizerJson) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GgufFamily,
-                         ::testing::Values(Family{"tiny_bpe_llama3", "llama-bpe"},
-                                         Family{"tiny_bpe_qwen2", "qwen2"},
-                                         Family{"tiny_bpe_smollm_granite",
-                                                "smollm"},
-                                         Family{"tiny_bpe_phi4", "gpt-4o"},
-                                         Family{"smollm2", "smollm"},
-                                         Family{"llama3_2", "llama-bpe"}),
-                         [](const ::testing::TestParamInfo<Family>& family) {
-                           return std::string(family.param.fixture);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, GgufFamily,
+    ::testing::Values(Family{"tiny_bpe_llama3", "llama-bpe"},
+                      Family{"tiny_bpe_qwen2", "qwen2"},
+                      Family{"tiny_bpe_smollm_granite", "smollm"},
+                      Family{"tiny_bpe_phi4", "gpt-4o"},
+                      Family{"smollm2", "smollm"},
+                      Family{"llama3_2", "llama-bpe"}),
+    [](const ::testing::TestParamInfo<Family>& family) {
+      return std::string(family.param.fixture);
+    });
 
 GgufKeys SmallKeys() {
   GgufKeys keys;

@@ -121,14 +121,15 @@ std::string NameOf(const ::testing::TestParamInfo<const char*>& fixture) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, TokenizerGolden,
-                         ::testing::Values("tiny_bpe_codegen", "tiny_bpe_llama3",
-                                         "tiny_bpe_phi4", "tiny_bpe_qwen2",
-                                         "tiny_bpe_smollm_granite",
-                                         "tiny_unigram"),
+                         ::testing::Values("tiny_bpe_codegen",
+                                           "tiny_bpe_llama3", "tiny_bpe_phi4",
+                                           "tiny_bpe_qwen2",
+                                           "tiny_bpe_smollm_granite",
+                                           "tiny_unigram"),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Published, TokenizerGolden,
                          ::testing::Values("smollm2", "llama3_2", "qwen2_5",
-                                         "qwen3", "gemma2", "gemma3"),
+                                           "qwen3", "gemma2", "gemma3"),
                          NameOf);
 
 }  // namespace
