@@ -64,6 +64,7 @@ struct Slot {
   std::optional<FileCache::Entry> found;
   std::optional<ChildProcess> child;
   std::optional<ChildOutcome> made;
+  std::optional<Error> failure;
   uint64_t peak = 0;  // that the child is expected to have
 
   bool ready() const { return found || made; }
@@ -81,8 +82,8 @@ class Queue {
   bool MayStart(size_t index) const;
   Status Start(size_t index);
   Status TakeNext();
-  Status WaitForNews();
-  Status TakeNewsOf(size_t index);
+  void WaitForNews();
+  void TakeNewsOf(size_t index);
   void NoteOf(size_t index) const;
   void ShowProgress() const;
 
@@ -92,6 +93,7 @@ class Queue {
   std::vector<Slot> slots_;
   size_t started_ = 0;
   size_t taken_ = 0;
+  bool failed_ = false;  // one of the started contexts
   int processes_ = 1;
   uint64_t memory_ = 0;  // for the children together
 };
@@ -107,12 +109,15 @@ Status Queue::Run() {
                                         4 * 3);
   memory_ -= std::min(memory_, OwnMemory());
   while (taken_ < slots_.size()) {
+    // In the order of the plans, however fast each is: the same error each
+    // time.
+    if (slots_[taken_].failure) return *slots_[taken_].failure;
     if (started_ < slots_.size() && MayStart(started_)) {
       HX_RETURN_IF_ERROR(Start(started_++));
     } else if (slots_[taken_].ready()) {
       HX_RETURN_IF_ERROR(TakeNext());
     } else {
-      HX_RETURN_IF_ERROR(WaitForNews());
+      WaitForNews();
     }
     ShowProgress();
   }
@@ -122,6 +127,7 @@ Status Queue::Run() {
 // What waits to be taken counts, as it is in memory too. One may always run:
 // whether it can was checked before.
 bool Queue::MayStart(size_t index) const {
+  if (failed_) return false;
   int running = 0;
   uint64_t used = PeakBytes(job_.module, job_.plans[index]);
   for (size_t i = taken_; i < started_; ++i) {
@@ -160,7 +166,7 @@ Status Queue::TakeNext() {
   return OkStatus();
 }
 
-Status Queue::WaitForNews() {
+void Queue::WaitForNews() {
   std::vector<pollfd> fds;
   std::vector<size_t> indices;
   for (size_t i = taken_; i < started_; ++i) {
@@ -172,23 +178,23 @@ Status Queue::WaitForNews() {
   while (::poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
   }
   for (size_t i = 0; i < fds.size(); ++i) {
-    if (fds[i].revents != 0) HX_RETURN_IF_ERROR(TakeNewsOf(indices[i]));
+    if (fds[i].revents != 0) TakeNewsOf(indices[i]);
   }
-  return OkStatus();
 }
 
-Status Queue::TakeNewsOf(size_t index) {
+void Queue::TakeNewsOf(size_t index) {
   Slot& slot = slots_[index];
-  if (slot.child->Read()) return OkStatus();
+  if (slot.child->Read()) return;
   auto made = (*std::move(slot.child)).Finish();
   slot.child.reset();
   if (!made.ok()) {
-    return std::move(made).error().With(job_.plans[index].name);
+    slot.failure = std::move(made).error().With(job_.plans[index].name);
+    failed_ = true;
+    return;
   }
   slot.made = *std::move(made);
   NoteOf(index);
   cache_.Store(slot.key, slot.binary());
-  return OkStatus();
 }
 
 void Queue::NoteOf(size_t index) const {
