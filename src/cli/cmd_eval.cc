@@ -68,7 +68,9 @@ Status CheckFlags(const EvalFlags& flags) {
         "--recipe: expected with a stage that has one, found --stages fp "
         "alone");
   }
-  if (flags.shard.count > 1 && flags.outputs.json.empty()) {
+  if (flags.sharded && flags.tasks.empty())
+    return Usage("--shard: expected with --tasks, found alone");
+  if (flags.sharded && flags.outputs.json.empty()) {
     return Usage(
         "--shard: expected --json, the part that `hexllm eval merge` "
         "reads, found none");
@@ -89,6 +91,10 @@ Status Eval(const EvalFlags& flags) {
   HX_RETURN_IF_ERROR(CheckOutput(flags.resume, flags.model, {}));
   HX_ASSIGN_OR_RETURN(EvalFiles files,
                       EvalFiles::Open(flags.outputs, flags.model, inputs));
+  for (const std::string& stage : flags.stages) {
+    HX_RETURN_IF_ERROR(CheckStageOpens({flags.model, flags.checkpoint, {}},
+                                       stage, flags.engine));
+  }
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
   EvalResult result{.producer = ProducerName(),
@@ -99,8 +105,20 @@ Status Eval(const EvalFlags& flags) {
     HX_RETURN_IF_ERROR(RunTasks(flags, result, progress));
   HX_RETURN_IF_ERROR(RunComparisons(flags, result, progress));
   progress.Finish();
-  const bool with_items = flags.log_samples || flags.shard.count > 1;
+  const bool with_items = flags.log_samples || flags.sharded;
   return files.Write(result, with_items ? WithItems::kYes : WithItems::kNo);
+}
+
+// kUsage for what stands before `merge`: flags of an evaluation.
+Status RefuseEvalFlags(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0) continue;
+    return Usage(
+        fmt::format("eval merge: expected the parts, -o, --csv and --report "
+                    "alone, found {}",
+                    option->get_name()));
+  }
+  return OkStatus();
 }
 
 Status Merge(const MergeFlags& flags) {
@@ -213,6 +231,7 @@ void AddRunFlags(CLI::App& app, EvalFlags& flags) {
       ->each([&flags](const std::string& text) {
         const std::string error = ParseShard(text, flags.shard);
         if (!error.empty()) throw CLI::ValidationError("--shard", error);
+        flags.sharded = true;
       })
       ->type_name("i/n");
   app.add_option("--resume", flags.resume,
@@ -247,7 +266,10 @@ Body AddEval(CLI::App& app) {
       app.add_subcommand("merge", "Put the parts of a sharded run together");
   AddMerge(*merge_app, *merge);
   return [flags, merge, merge_app, &app]() -> Status {
-    if (merge_app->parsed()) return Merge(*merge);
+    if (merge_app->parsed()) {
+      HX_RETURN_IF_ERROR(RefuseEvalFlags(app));
+      return Merge(*merge);
+    }
     HX_RETURN_IF_ERROR(RefuseModelFlags(app, flags->model));
     return Eval(*flags);
   };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/eval_stages.h"
 #include "cli/ids_argument.h"
@@ -10,6 +11,7 @@
 #include "cli/output.h"
 #include "eval/certificate.h"
 #include "eval/report_text.h"
+#include "eval/score.h"
 #include "eval/taps.h"
 #include "runtime/artifact_text.h"
 
@@ -101,16 +103,18 @@ Result<StageComparison> Comparison::CompareLogits(const Compared& reference,
                                                   const Compared& x) {
   std::vector<std::vector<float>> rows;
   HX_RETURN_IF_ERROR(reference.stage.session->Logits(
-      ids_, [&](uint32_t, std::span<const float> row) {
+      ids_, [&](uint32_t position, std::span<const float> row) {
         rows.emplace_back(row.begin(), row.end());
-        return OkStatus();
+        return CheckFinite(row, position);
       }));
   LogitsComparer comparer;
-  HX_RETURN_IF_ERROR(x.stage.session->Logits(
-      ids_, [&](uint32_t position, std::span<const float> row) {
-        comparer.Add(rows[position], row);
-        return OkStatus();
-      }));
+  const auto add = [&](uint32_t position,
+                       std::span<const float> row) -> Status {
+    HX_RETURN_IF_ERROR(CheckFinite(row, position));
+    comparer.Add(rows[position], row);
+    return OkStatus();
+  };
+  HX_RETURN_IF_ERROR(x.stage.session->Logits(ids_, add));
   StageComparison comparison = std::move(comparer).Finish();
   comparison.stage = x.stage.artifact->manifest().stage;
   comparison.reference = reference.stage.artifact->manifest().stage;
@@ -193,6 +197,8 @@ Status CheckComparisons(const EvalFlags& flags) {
   const auto usage = [](const char* message) {
     return Error{ErrorCode::kUsage, message};
   };
+  if (std::isnan(flags.tolerance_db))
+    return usage("--tolerance: expected -200 to 200 dB, found nan");
   const bool has_text = !flags.prompt.empty() || !flags.ids.empty();
   if (!flags.sqnr && !flags.bisect) {
     return has_text ? usage(

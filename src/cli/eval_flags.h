@@ -38,6 +38,7 @@ struct EvalFlags {
   std::string prompt;        // of sqnr and bisect; "" = the built-in one
   std::string ids;           // in its place, as typed
   Shard shard;
+  bool sharded = false;  // --shard was given, if only 1/1
   std::string resume;
   bool log_samples = false;
   bool no_self_test = false;

@@ -34,6 +34,22 @@ Result<CompileOptions> OptionsFor(const EvalFlags& flags,
   return compile;
 }
 
+bool IsLarge(artifact::SegmentKind kind) {
+  return kind == artifact::SegmentKind::kWeights ||
+         kind == artifact::SegmentKind::kQnnContext ||
+         kind == artifact::SegmentKind::kEmbedding;
+}
+
+void AddEncodings(const std::vector<artifact::IoSpec>& values, Hasher& hasher) {
+  for (const artifact::IoSpec& value : values) {
+    const artifact::IoEncoding encoding = value.encoding.value_or(
+        artifact::IoEncoding{.scale = 0, .zero_point = 0});
+    hasher.AddNumber(value.dtype);
+    hasher.AddNumber(encoding.scale);
+    hasher.AddNumber(encoding.zero_point);
+  }
+}
+
 bool HasBlocks(const artifact::Manifest& manifest) {
   return std::any_of(manifest.graphs.begin(), manifest.graphs.end(),
                      [](const artifact::GraphEntry& graph) {
@@ -112,6 +128,28 @@ void AddRecipe(const artifact::Artifact& artifact, EvalResult& result) {
   if (segment && !known)
     result.recipes.push_back(
         {stage, std::string(AsText(artifact.Segment(*segment)))});
+}
+
+Digest IdentityOf(const artifact::Artifact& artifact) {
+  const artifact::Manifest& manifest = artifact.manifest();
+  Hasher hasher;
+  hasher.AddNumber(manifest.model_id);
+  hasher.Add(manifest.stage);
+  hasher.Add(manifest.recipe);
+  for (const artifact::GraphEntry& graph : manifest.graphs) {
+    AddEncodings(graph.inputs, hasher);
+    AddEncodings(graph.outputs, hasher);
+  }
+  for (uint32_t i = 0; i < manifest.segments.size(); ++i) {
+    const artifact::SegmentInfo& segment = manifest.segments[i];
+    hasher.Add(segment.name);
+    if (segment.checksum) {
+      hasher.AddNumber(*segment.checksum);
+    } else if (!IsLarge(segment.kind)) {
+      hasher.Add(artifact.Segment(i));
+    }
+  }
+  return hasher.Finish();
 }
 
 uint32_t LargestStep(const artifact::Manifest& manifest) {

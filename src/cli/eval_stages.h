@@ -9,6 +9,7 @@
 
 #include "artifact/artifact.h"
 #include "backend/engine.h"
+#include "base/digest.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/eval_flags.h"
@@ -52,6 +53,12 @@ Result<OpenedStage> OpenEvalStage(const EvalFlags& flags, const StageWish& wish,
 // Puts the recipe that `artifact` was quantized with, if any, into `result`,
 // once for each stage.
 void AddRecipe(const artifact::Artifact& artifact, EvalResult& result);
+
+// Of what an artifact computes: its model's id, the checksums of its segments
+// and the encodings of its inputs and outputs. One in memory has no checksums:
+// the contents of its segments count, but for weights and contexts, which come
+// from that model, recipe and chip.
+Digest IdentityOf(const artifact::Artifact& artifact);
 
 // T of the largest step.
 uint32_t LargestStep(const artifact::Manifest& manifest);

@@ -33,7 +33,8 @@ uint64_t SizeOf(const std::string& path) {
   return error ? 0 : size;
 }
 
-// What --resume must find unchanged.
+// What --resume must find unchanged, as far as it is known before models are
+// read; the rest is in the digests of its items.
 Json DescribeRun(const EvalFlags& flags, uint32_t window) {
   std::error_code error;
   Json run = {
@@ -41,6 +42,7 @@ Json DescribeRun(const EvalFlags& flags, uint32_t window) {
       {"model", std::filesystem::weakly_canonical(flags.model, error).string()},
       {"model_bytes", SizeOf(flags.model)},
       {"checkpoint", flags.checkpoint},
+      {"soc", flags.target.soc},
       {"recipe", flags.quant.recipe},
       {"calib_prompts", flags.quant.calibration.prompts},
       {"calib_tokens", flags.quant.calib_tokens},
@@ -141,14 +143,17 @@ Status RunTasks(const EvalFlags& flags, EvalResult& result,
       HX_ASSIGN_OR_RETURN(tasks,
                           LoadTasks(flags, *opened.artifact, window, progress));
       result.model = manifest.model_name;
+      result.model_id = fmt::format("{:016x}", manifest.model_id);
       for (const Task& task : tasks) result.tasks.push_back(HeadOf(task));
     }
     AddRecipe(*opened.artifact, result);
+    const Digest identity = IdentityOf(*opened.artifact);
     for (size_t t = 0; t < tasks.size(); ++t) {
       HX_RETURN_IF_ERROR(RunOnStage(opened, tasks[t],
                                     {.shard = flags.shard,
                                      .journal = journal ? &*journal : nullptr,
-                                     .stage = manifest.stage},
+                                     .stage = manifest.stage,
+                                     .identity = identity},
                                     result.tasks[t], progress));
     }
   }

@@ -34,20 +34,38 @@ Result<std::shared_ptr<const artifact::Artifact>> CompileStage(
   return CompileToMemory(model, options, progress);
 }
 
+// kUsage unless an artifact of stage `has` can show `stage`: its own one, or
+// the float graph of its checkpoint.
+Status CheckArtifactStage(const StageRequest& request, const std::string& has,
+                          const std::string& stage) {
+  const bool compiled = stage == "fp" && !request.checkpoint.empty();
+  if (stage.empty() || stage == has || compiled) return OkStatus();
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("{}: expected an artifact of stage {}, found {}{}",
+                  request.path, stage, has,
+                  stage == "fp" ? "; give its checkpoint with --model" : "")};
+}
+
 // An artifact has one stage; the float graph needs its checkpoint.
 Result<std::shared_ptr<const artifact::Artifact>> OpenArtifactStage(
     const StageRequest& request, const std::string& stage,
     ProgressSink& progress) {
   HX_ASSIGN_OR_RETURN(auto artifact, artifact::Artifact::Open(request.path));
   const std::string& has = artifact->manifest().stage;
+  HX_RETURN_IF_ERROR(CheckArtifactStage(request, has, stage));
   if (stage.empty() || stage == has) return artifact;
-  if (stage == "fp" && !request.checkpoint.empty())
-    return CompileStage(request.checkpoint, Stage::kFloat, request, progress);
+  HX_ASSIGN_OR_RETURN(
+      auto compiled,
+      CompileStage(request.checkpoint, Stage::kFloat, request, progress));
+  const uint64_t expected = artifact->manifest().model_id;
+  const uint64_t found = compiled->manifest().model_id;
+  if (expected == found) return compiled;
   return Error{
-      ErrorCode::kUsage,
-      fmt::format("{}: expected an artifact of stage {}, found {}{}",
-                  request.path, stage, has,
-                  stage == "fp" ? "; give its checkpoint with --model" : "")};
+      ErrorCode::kBadInput,
+      fmt::format("--model {}: expected the checkpoint of {}, model {:016x}, "
+                  "found model {:016x}",
+                  request.checkpoint, request.path, expected, found)};
 }
 
 }  // namespace
@@ -139,6 +157,20 @@ Status CheckCheckpointFlag(const std::string& path,
 
 Status CheckStage(const std::string& stage) {
   return stage.empty() ? OkStatus() : ParseStage(stage).status();
+}
+
+Status CheckStageOpens(const StageRequest& request, const std::string& stage,
+                       const BackendOptions& engine) {
+  if (IsArtifact(request.path)) {
+    HX_ASSIGN_OR_RETURN(const auto artifact,
+                        artifact::Artifact::Open(request.path));
+    const std::string& has = artifact->manifest().stage;
+    HX_RETURN_IF_ERROR(CheckArtifactStage(request, has, stage));
+    if (stage == has) return CreateEngineFor(*artifact, engine).status();
+  }
+  BackendOptions options = engine;
+  options.qnn_lib_dir = QnnLibDir(engine.qnn_lib_dir);
+  return CreateEngine(stage == "device" ? "htp" : "cpu", options).status();
 }
 
 Result<std::shared_ptr<const artifact::Artifact>> OpenStage(

@@ -53,10 +53,17 @@ Status CheckCheckpointFlag(const std::string& path,
 // kUsage for an unknown stage; "" is fine.
 Status CheckStage(const std::string& stage);
 
+// Whether `stage` can be opened, as far as that shows before anything is
+// compiled: kUsage as OpenStage, errors of opening an artifact and of its
+// engine (kEnvironment when its libraries are not there).
+Status CheckStageOpens(const StageRequest& request, const std::string& stage,
+                       const BackendOptions& engine);
+
 // The artifact of `stage` ("fp", "qdq" or "device", which is the HTP on x86's
 // simulator; "" = an artifact as it is, of a model
 // the float graph, or with a recipe its quantized one). kUsage when an artifact
-// is of another stage and --model is missing, and for an unknown stage.
+// is of another stage and --model is missing, and for an unknown stage;
+// kBadInput when --model is another model than the artifact's.
 Result<std::shared_ptr<const artifact::Artifact>> OpenStage(
     const StageRequest& request, const std::string& stage,
     ProgressSink& progress);

@@ -32,6 +32,8 @@ Result<std::vector<float>> LastLogits(Session& session,
 Result<GoldenProbe> MakeProbe(Session& session, std::span<const int32_t> ids) {
   HX_ASSIGN_OR_RETURN(const std::vector<float> logits,
                       LastLogits(session, ids));
+  HX_RETURN_IF_ERROR(
+      CheckFinite(logits, static_cast<uint32_t>(ids.size() - 1)));
   GoldenProbe probe{
       .ids = {ids.begin(), ids.end()}, .tokens = {}, .logits = {}};
   std::vector<int32_t> order(logits.size());
@@ -141,22 +143,24 @@ Result<Certificate> Certify(Session& float_session, Session& session,
                             std::span<const int32_t> ids) {
   HX_CHECK(ids.size() >= 2);
   std::vector<std::vector<float>> rows;
-  HX_RETURN_IF_ERROR(
-      float_session.Logits(ids, [&](uint32_t, std::span<const float> row) {
+  HX_RETURN_IF_ERROR(float_session.Logits(
+      ids, [&](uint32_t position, std::span<const float> row) {
         rows.emplace_back(row.begin(), row.end());
-        return OkStatus();
+        return CheckFinite(row, position);
       }));
   LogitsComparer comparer;
   double nll = 0, float_nll = 0;
-  HX_RETURN_IF_ERROR(
-      session.Logits(ids, [&](uint32_t position, std::span<const float> row) {
-        comparer.Add(rows[position], row);
-        if (position + 1 < ids.size()) {
-          nll += NegativeLogLikelihood(row, ids[position + 1]);
-          float_nll += NegativeLogLikelihood(rows[position], ids[position + 1]);
-        }
-        return OkStatus();
-      }));
+  const auto add = [&](uint32_t position,
+                       std::span<const float> row) -> Status {
+    HX_RETURN_IF_ERROR(CheckFinite(row, position));
+    comparer.Add(rows[position], row);
+    if (position + 1 < ids.size()) {
+      nll += NegativeLogLikelihood(row, ids[position + 1]);
+      float_nll += NegativeLogLikelihood(rows[position], ids[position + 1]);
+    }
+    return OkStatus();
+  };
+  HX_RETURN_IF_ERROR(session.Logits(ids, add));
   const StageComparison comparison = std::move(comparer).Finish();
   const auto counted = static_cast<double>(ids.size() - 1);
   Certificate certificate{

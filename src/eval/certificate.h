@@ -48,7 +48,7 @@ inline constexpr double kLeastProbeDb = 20;
 std::string_view CertificateText();
 
 // Runs `ids` (of CertificateText, at least two) on both. Errors of the
-// sessions.
+// sessions, kBadInput for logits that are not finite.
 Result<Certificate> Certify(Session& float_session, Session& session,
                             std::span<const int32_t> ids);
 

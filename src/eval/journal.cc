@@ -101,8 +101,8 @@ const Json* Journal::Find(const std::string& task, const std::string& stage,
 }
 
 Status Journal::Add(const std::string& task, const std::string& stage,
-                    const ItemResult& item) {
-  Json line = {{"task", task}, {"stage", stage}};
+                    const std::string& digest, const ItemResult& item) {
+  Json line = {{"task", task}, {"stage", stage}, {"digest", digest}};
   line.update(ItemToJson(item));
   return Append(line);
 }

@@ -3,7 +3,7 @@
 // eval/run. Not thread-safe, and for one process at a time (checked by a lock).
 //
 // JSON lines: first the run's description, then one item each:
-//   {"task": "wikitext", "stage": "fp", "item": 3, "scores": [...], ...}
+//   {"task": "wikitext", "stage": "fp", "digest": "...", "item": 3, ...}
 #pragma once
 
 #include <map>
@@ -29,8 +29,9 @@ class Journal {
   const Json* Find(const std::string& task, const std::string& stage,
                    uint64_t index) const;
   // Appends; on disk when it returns, as far as the process is concerned.
+  // `digest` is of what the item's scores depend on.
   Status Add(const std::string& task, const std::string& stage,
-             const ItemResult& item);
+             const std::string& digest, const ItemResult& item);
 
   const std::string& path() const { return path_; }
 

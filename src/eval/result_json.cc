@@ -236,6 +236,7 @@ Json ResultToJson(const EvalResult& result, WithItems with_items) {
   Json json = {{"version", kFormat},
                {"producer", result.producer},
                {"model", result.model},
+               {"model_id", result.model_id},
                {"mode", result.mode}};
   if (result.shard.count > 1) {
     json["shard"] =
@@ -258,6 +259,7 @@ Result<EvalResult> ResultFromJson(const Json& json) {
   EvalResult result;
   HX_ASSIGN_OR_RETURN(result.producer, GetString(json, "producer"));
   HX_ASSIGN_OR_RETURN(result.model, GetString(json, "model"));
+  HX_ASSIGN_OR_RETURN(result.model_id, GetString(json, "model_id"));
   HX_ASSIGN_OR_RETURN(result.mode, GetString(json, "mode"));
   HX_ASSIGN_OR_RETURN(const Json* tasks, GetArray(json, "tasks"));
   for (const Json& task : *tasks) {

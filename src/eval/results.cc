@@ -91,7 +91,7 @@ std::vector<Figure> DocumentFigures(std::span<const ItemResult> items) {
 
 // What parts of one run have in common.
 auto HeadOf(const EvalResult& result) {
-  return std::tie(result.producer, result.model, result.mode);
+  return std::tie(result.producer, result.model, result.model_id, result.mode);
 }
 auto HeadOf(const TaskResult& task) {
   return std::tie(task.name, task.kind, task.window, task.stride,

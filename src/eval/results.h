@@ -89,8 +89,9 @@ struct StageRecipe {
 
 struct EvalResult {
   std::string producer;
-  std::string model;  // the manifest's name
-  std::string mode;   // which graphs: "kv", "hybrid", ...; "" = the largest
+  std::string model;          // the manifest's name
+  std::string model_id = {};  // the manifest's, in hexadecimal digits
+  std::string mode;  // which graphs: "kv", "hybrid", ...; "" = the largest
   Shard shard = {};
   std::vector<TaskResult> tasks = {};
   std::vector<StageComparison> comparisons = {};

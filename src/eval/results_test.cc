@@ -133,6 +133,10 @@ TEST_F(RunTest, MergedShardsAreTheWholeRun) {
   other[1].tasks[0].window = 9;
   EXPECT_THAT(MergeShards(other).status().error().message,
               HasSubstr("part 2: expected the same"));
+  auto model = parts;
+  model[2].model_id = "1";
+  EXPECT_THAT(MergeShards(model).status().error().message,
+              HasSubstr("part 3: expected the same"));
 }
 
 TEST_F(RunTest, DamagedPartsAreRefused) {
@@ -191,6 +195,31 @@ TEST_F(RunTest, ResumedRunsGoOnWhereTheyWere) {
   const std::string foreign = dir_.Write("foreign", "notes");
   EXPECT_FALSE(Journal::Open(foreign, run).ok());
   EXPECT_EQ(testing::ReadWholeFile(foreign), "notes");
+}
+
+// Of as many tokens, but of other ones; of an artifact with the same name.
+TEST_F(RunTest, JournalsOfOtherTextsAndArtifactsAreRefused) {
+  auto journal = Journal::Open(dir_.File("j"), {{"model", "m"}});
+  ASSERT_TRUE(journal.ok()) << journal.error().message;
+  Run({}, &*journal);
+  { auto closed = std::move(*journal); }
+  journal = Journal::Open(dir_.File("j"), {{"model", "m"}});
+  ASSERT_TRUE(journal.ok()) << journal.error().message;
+  const auto status = [&](const Task& task, const Digest& identity) {
+    return RunTask(*model_.session, task,
+                   {.journal = &*journal, .stage = "fp", .identity = identity},
+                   progress_)
+        .status();
+  };
+  EXPECT_TRUE(status(MakeTask(), {}).ok());
+  Task other = MakeTask();
+  other.items[1].requests[0].ids[2] ^= 1;
+  for (const Status& refused :
+       {status(other, {}), status(MakeTask(), DigestOf(AsBytes("b")))}) {
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::kUsage);
+    EXPECT_THAT(refused.error().message, HasSubstr("another --resume file"));
+  }
 }
 
 TEST_F(RunTest, ReportsEscapeWhatTheyShow) {

@@ -13,7 +13,18 @@ int64_t TokensOf(const TaskItem& item) {
   return static_cast<int64_t>(tokens);
 }
 
-// True when `stored` can be what running `item` gave.
+// Of all that the scores of `item` depend on.
+std::string DigestOfItem(const Digest& identity, const TaskItem& item) {
+  Hasher hasher;
+  hasher.Add(identity);
+  for (const Request& request : item.requests) {
+    hasher.AddNumbers(std::span(request.ids));
+    hasher.AddNumber(request.first_counted);
+  }
+  return DigestToHex(hasher.Finish());
+}
+
+// True when `stored` has as many scores, of as many tokens, as `item`.
 bool Fits(const ItemResult& stored, const TaskItem& item) {
   if (stored.scores.size() != item.requests.size()) return false;
   for (size_t i = 0; i < stored.scores.size(); ++i) {
@@ -25,24 +36,32 @@ bool Fits(const ItemResult& stored, const TaskItem& item) {
 }
 
 Result<ItemResult> FromJournal(const Json& json, const Task& task,
-                               const TaskItem& item) {
+                               const TaskItem& item,
+                               const std::string& digest) {
   HX_ASSIGN_OR_RETURN(ItemResult stored, ItemFromJson(json, task.kind));
-  if (!Fits(stored, item)) {
+  HX_ASSIGN_OR_RETURN(const std::string found, GetString(json, "digest"));
+  if (found != digest || !Fits(stored, item)) {
     return Error{ErrorCode::kUsage,
                  fmt::format("{} item {}: expected the scores of its {} "
-                             "requests, found others; the task's file has "
-                             "changed, choose another --resume file",
+                             "requests, found others; the task's text, the "
+                             "model or the recipe has changed, choose another "
+                             "--resume file",
                              task.name, item.index, item.requests.size())};
   }
   stored.facts = item.facts;
   return stored;
 }
 
-Result<ItemResult> RunItem(Session& session, const TaskItem& item) {
+Result<ItemResult> RunItem(Session& session, const Task& task,
+                           const TaskItem& item) {
   ItemResult result{.index = item.index, .facts = item.facts};
   for (const Request& request : item.requests) {
-    HX_ASSIGN_OR_RETURN(const Score score, ScoreRequest(session, request));
-    result.scores.push_back(score);
+    auto score = ScoreRequest(session, request);
+    if (!score.ok()) {
+      return std::move(score).error().With(
+          fmt::format("{} item {}", task.name, item.index));
+    }
+    result.scores.push_back(*score);
   }
   return result;
 }
@@ -78,20 +97,21 @@ Result<std::vector<ItemResult>> RunTask(Session& session, const Task& task,
   std::vector<ItemResult> results;
   int64_t done = 0;
   for (const TaskItem* item : items) {
+    const std::string digest = DigestOfItem(options.identity, *item);
     const Json* stored =
         options.journal == nullptr
             ? nullptr
             : options.journal->Find(task.name, options.stage, item->index);
     if (stored != nullptr) {
-      auto read = FromJournal(*stored, task, *item);
+      auto read = FromJournal(*stored, task, *item, digest);
       if (!read.ok())
         return std::move(read).error().With(options.journal->path());
       results.push_back(std::move(read).value());
     } else {
-      HX_ASSIGN_OR_RETURN(ItemResult result, RunItem(session, *item));
+      HX_ASSIGN_OR_RETURN(ItemResult result, RunItem(session, task, *item));
       if (options.journal != nullptr)
         HX_RETURN_IF_ERROR(
-            options.journal->Add(task.name, options.stage, result));
+            options.journal->Add(task.name, options.stage, digest, result));
       results.push_back(std::move(result));
     }
     done += TokensOf(*item);

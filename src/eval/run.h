@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "eval/journal.h"
@@ -17,11 +18,14 @@ struct RunOptions {
   Shard shard = {};
   Journal* journal = nullptr;  // null: nothing is kept
   std::string stage;           // names the items in the journal, and progress
+  // Of the artifact that runs: the journal's items are of no other one.
+  Digest identity = {};
 };
 
 // The shard's items, in order; those that the journal has are not run again.
 // kUsage when the session's context is shorter than the task's window, when the
-// shard has no items, and for a journal's item that does not fit the task;
+// shard has no items, and for a journal's item of other tokens or another
+// artifact; kBadInput with item and position for logits that are no numbers;
 // errors of the session and of the journal.
 Result<std::vector<ItemResult>> RunTask(Session& session, const Task& task,
                                         const RunOptions& options,

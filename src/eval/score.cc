@@ -1,5 +1,7 @@
 #include "eval/score.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -65,24 +67,35 @@ double NegativeLogLikelihood(std::span<const float> logits, int32_t id) {
          static_cast<double>(logits[static_cast<size_t>(id)]);
 }
 
+Status CheckFinite(std::span<const float> logits, uint32_t position) {
+  const auto bad = std::find_if_not(logits.begin(), logits.end(),
+                                    [](float x) { return std::isfinite(x); });
+  if (bad == logits.end()) return OkStatus();
+  return Error{ErrorCode::kBadInput,
+               fmt::format("the logit of token {} at position {} is {}: the "
+                           "weights or encodings are damaged",
+                           bad - logits.begin(), position, *bad)};
+}
+
 Result<Score> ScoreRequest(Session& session, const Request& request) {
   const std::span<const int32_t> ids = request.ids;
   HX_CHECK(ids.size() >= 2 && request.first_counted >= 1);
   Score score;
-  HX_RETURN_IF_ERROR(session.Logits(
-      ids.first(ids.size() - 1),
-      [&](uint32_t position, std::span<const float> logits) {
-        const size_t next = size_t{position} + 1;
-        if (next < request.first_counted) return OkStatus();
-        const int32_t id = ids[next];
-        const double nll = NegativeLogLikelihood(logits, id);
-        score.nll += nll;
-        score.squares += nll * nll;
-        ++score.tokens;
-        score.greedy =
-            score.greedy && logits[static_cast<size_t>(id)] == Largest(logits);
-        return OkStatus();
-      }));
+  const auto add = [&](uint32_t position,
+                       std::span<const float> logits) -> Status {
+    HX_RETURN_IF_ERROR(CheckFinite(logits, position));
+    const size_t next = size_t{position} + 1;
+    if (next < request.first_counted) return OkStatus();
+    const int32_t id = ids[next];
+    const double nll = NegativeLogLikelihood(logits, id);
+    score.nll += nll;
+    score.squares += nll * nll;
+    ++score.tokens;
+    score.greedy =
+        score.greedy && logits[static_cast<size_t>(id)] == Largest(logits);
+    return OkStatus();
+  };
+  HX_RETURN_IF_ERROR(session.Logits(ids.first(ids.size() - 1), add));
   return score;
 }
 

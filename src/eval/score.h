@@ -31,7 +31,11 @@ struct Score {
 // exp in f32, sums in f64: within 1e-6 of the exact value.
 double NegativeLogLikelihood(std::span<const float> logits, int32_t id);
 
-// Runs `request` (at least two ids, checked). Errors of Session::Logits.
+// kBadInput with token and `position` unless all `logits` are finite.
+Status CheckFinite(std::span<const float> logits, uint32_t position);
+
+// Runs `request` (at least two ids, checked). Errors of Session::Logits and
+// CheckFinite.
 Result<Score> ScoreRequest(Session& session, const Request& request);
 
 }  // namespace hexllm

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "tests/cli/process.h"
 #include "tests/support/golden_tensors.h"
+#include "tests/support/tiny_llama.h"
 
 namespace hexllm::testing {
 namespace {
@@ -96,6 +97,52 @@ TEST_F(EvalTest, ModesAndResumedRunsAgree) {
   ExpectError(RunHexllm(Args({"--tasks", questions_, "--resume", journal,
                               "--num-fewshot", "1"})),
               2, "expected a file of the same run");
+  // The folder's name and flags are the same, what it computes is not.
+  const std::string config =
+      dir_.Write("c.json", ReadWholeFile(Model() + "/config.json"));
+  const std::string other = dir_.File("other");
+  const std::vector<std::string> with_config =
+      Args({"--tasks", questions_, "--resume", other, "--config", config});
+  EXPECT_EQ(RunHexllm(with_config).status, 0);
+  EXPECT_EQ(RunHexllm(with_config).status, 0);
+  Json changed = ReadJson("c.json");
+  changed["rms_norm_eps"] = 0.5;
+  dir_.Write("c.json", DumpJson(changed));
+  ExpectError(RunHexllm(with_config), 2, "another --resume file");
+}
+
+// Artifact and checkpoint must be of one model; NaN weights give no figures and
+// no certificate.
+TEST_F(EvalTest, RefusesOtherModelsAndNumbersThatAreNone) {
+  const std::string artifact = dir_.File("m.hxl");
+  ASSERT_EQ(RunHexllm({"compile", Model(), "-q", "--model-mode", "kv",
+                       "--max-context-len", "64", "--recipe", "16a8w", "-o",
+                       artifact})
+                .status,
+            0);
+  const TempDir folder;
+  TinyLlama tiny;
+  tiny.WriteFolder(folder);
+  const Outcome other =
+      RunHexllm({"eval", artifact, "-q", "--sqnr", "--model", folder.path()});
+  ExpectError(other, 3, artifact);
+  EXPECT_THAT(other.err, HasSubstr(folder.path()));
+
+  const TempDir damaged;
+  for (const auto& entry : std::filesystem::directory_iterator(Model()))
+    std::filesystem::copy(entry, damaged.path());
+  std::string weights = ReadWholeFile(damaged.File("model.safetensors"));
+  std::fill(weights.end() - 64, weights.end(), '\xff');
+  damaged.Write("model.safetensors", weights);
+  const Outcome eval = RunHexllm(
+      {"eval", damaged.path(), "-q", "--window", "64", "--tasks", questions_});
+  ExpectError(eval, 3, "q item 0: the logit of token ");
+  EXPECT_EQ(eval.out, "");
+  const TempDir out;
+  ExpectError(RunHexllm({"compile", damaged.path(), "-q", "--certify",
+                         "--max-context-len", "64", "-o", out.File("m.hxl")}),
+              3, "position 0 is");
+  EXPECT_EQ(out.CountFiles(), 0u);
 }
 
 TEST_F(EvalTest, ShardsAreMerged) {
@@ -119,6 +166,16 @@ TEST_F(EvalTest, ShardsAreMerged) {
   ExpectError(RunHexllm({"eval", "merge", dir_.File("1.json"), "-o",
                          dir_.File("x.json")}),
               3, "one part of each shard");
+  run("one.json", {"--shard", "1/1"});
+  EXPECT_EQ(RunHexllm({"eval", "merge", dir_.File("one.json"), "-o",
+                       dir_.File("all.json")})
+                .status,
+            0);
+  EXPECT_EQ(ReadWholeFile(dir_.File("all.json")),
+            ReadWholeFile(dir_.File("whole.json")));
+  ExpectError(RunHexllm({"eval", "--limit", "1", "merge", dir_.File("1.json"),
+                         "-o", dir_.File("x.json")}),
+              2, "alone, found --limit");
   ExpectError(RunHexllm({"eval", "merge", dir_.File("1.json"), "-o",
                          dir_.File("1.json")}),
               2, "input of this command");
@@ -142,10 +199,17 @@ TEST_F(EvalTest, RefusesWhatMakesNoSense) {
       {{"--tasks", questions_, "--shard", "1/2"}, "expected --json"},
       {{"--tasks", questions_, "--prompt", "x"}, "with --sqnr or --bisect"},
       {{"--sqnr"}, "found fp alone"},
+      {{"--sqnr", "--recipe", "16a8w", "--shard", "1/2"}, "with --tasks"},
+      {{"--bisect", "--recipe", "16a8w", "--tolerance", "nan"}, "--tolerance"},
   };
   for (const auto& [flags, part] : usage)
     ExpectError(RunHexllm(Args(flags)), 2, part);
   ExpectError(RunHexllm({"eval", "--tasks", questions_}), 2, "MODEL|FILE.hxl");
+  const Outcome no_device =
+      RunHexllm(Args({"--tasks", questions_, "--stages", "fp,device",
+                      "--qnn-lib-dir", dir_.File("no")}));
+  ExpectError(no_device, 5, dir_.File("no"));
+  EXPECT_EQ(no_device.out, "");
 }
 
 TEST_F(EvalTest, SqnrComparesLogitsAndLayers) {
