@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "base/output_file.h"
@@ -51,20 +50,29 @@ std::string_view DamageOf(ByteSpan file, const Digest& key) {
   return "";
 }
 
-// "<key>.bin.XXXXXX": an entry that was being written (base/output_file.cc).
-bool IsTemporary(const std::string& name) {
+// "<key>.bin.XXXXXX" or "<key>.bin.<pid>-<n>": an entry that was being written
+// (base/output_file.cc).
+bool IsTemporary(std::string_view name) {
+  constexpr std::string_view kDigits = "0123456789";
   const size_t digits = DigestToHex({}).size();
-  return name.size() > digits + kEnding.size() &&
-         name.compare(digits, kEnding.size(), kEnding) == 0 &&
-         std::all_of(name.begin(), name.begin() + std::ptrdiff_t(digits),
-                     [](unsigned char c) { return std::isxdigit(c) != 0; });
+  if (name.find_first_not_of("0123456789abcdef") != digits ||
+      name.substr(digits, kEnding.size()) != kEnding)
+    return false;
+  const std::string_view rest = name.substr(digits + kEnding.size());
+  const size_t dash = rest.find_first_not_of(kDigits, 1);
+  const bool numbers = dash != rest.npos && rest[dash] == '-' &&
+                       rest.find_first_not_of(kDigits, dash + 1) == rest.npos;
+  const bool random = rest.size() == 7 && rest.find('.', 1) == rest.npos;
+  return rest.starts_with('.') && (numbers || random);
 }
 
 void RemoveOldTemporaries(const std::string& folder) {
   std::error_code ignored;
   for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end;
        at.increment(ignored)) {
-    if (!IsTemporary(at->path().filename().string())) continue;
+    if (!at->is_regular_file(ignored) ||
+        !IsTemporary(at->path().filename().string()))
+      continue;
     const auto written = at->last_write_time(ignored);
     if (!ignored && fs::file_time_type::clock::now() - written > kOld)
       fs::remove(at->path(), ignored);

@@ -37,16 +37,31 @@ int OpenTemporary(const std::string& path, std::string& temp_path) {
   return fd;
 }
 
+// Where symbolic links that `path` names lead, there or not: a file is put in
+// its target's place, not in the link's.
+std::string WithoutLinks(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as Linux allows; more are a circle
+  std::filesystem::path target = path;
+  std::error_code error;
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (!std::filesystem::is_symlink(target, error)) break;
+    target =
+        target.parent_path() / std::filesystem::read_symlink(target, error);
+  }
+  return target.string();
+}
+
 }  // namespace
 
-Result<OutputFile> OutputFile::Create(const std::string& path) {
+Result<OutputFile> OutputFile::Create(const std::string& name) {
   struct stat info = {};
-  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+  if (::stat(name.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     return Error{
         ErrorCode::kEnvironment,
         fmt::format("{}: cannot write: it exists and is not a regular file",
-                    path)};
+                    name)};
   }
+  const std::string path = WithoutLinks(name);
   std::string temp_path;
   int fd = OpenUnnamed(path);
   if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {

@@ -13,9 +13,9 @@ namespace hexllm {
 
 class OutputFile {
  public:
-  // Creates the file beside `path`. kEnvironment when the folder is
-  // missing or not writable.
-  static Result<OutputFile> Create(const std::string& path);
+  // Creates the file beside `name`, or beside what it leads to when it is a
+  // symbolic link. kEnvironment when the folder is missing or not writable.
+  static Result<OutputFile> Create(const std::string& name);
 
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;

@@ -151,5 +151,18 @@ TEST(OutputFile, RefusesDevices) {
   EXPECT_THAT(file.error().message, HasSubstr("not a regular file"));
 }
 
+TEST(OutputFile, GoesWhereALinkLeads) {
+  const TempDir dir;
+  std::filesystem::create_directory(dir.File("there"));
+  std::filesystem::create_symlink("there/file", dir.File("second"));
+  std::filesystem::create_symlink(dir.File("second"), dir.File("first"));
+  for (const std::string text : {"made", "replaced"}) {
+    ASSERT_TRUE(WriteFile(dir.File("first"), AsBytes(text)).ok());
+    EXPECT_TRUE(std::filesystem::is_symlink(dir.File("first")));
+    EXPECT_TRUE(std::filesystem::is_symlink(dir.File("second")));
+    EXPECT_EQ(ReadWholeFile(dir.File("there/file")), text);
+  }
+}
+
 }  // namespace
 }  // namespace hexllm

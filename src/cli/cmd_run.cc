@@ -164,10 +164,12 @@ Status Run(const Flags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
   std::vector<std::string> inputs = FilesOf(flags.quant, flags.compile.source);
   inputs.push_back(IdsFile(flags.ids));
-  HX_ASSIGN_OR_RETURN(auto stats_file,
-                      OptionalOutput(flags.stats_json, flags.model, inputs));
+  // A session may be saved to the file that it was loaded from.
   HX_ASSIGN_OR_RETURN(auto save_file,
                       OptionalOutput(flags.save_session, flags.model, inputs));
+  inputs.push_back(flags.load_session);
+  HX_ASSIGN_OR_RETURN(auto stats_file,
+                      OptionalOutput(flags.stats_json, flags.model, inputs));
   HX_RETURN_IF_ERROR(CheckOutputsDiffer(flags.stats_json, flags.save_session,
                                         "--save-session"));
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
@@ -228,7 +230,7 @@ void AddDecodeFlags(CLI::App& app, Flags& flags) {
   app.add_option("--lookahead", flags.lookahead,
                  "Lookahead decoding: wherever there is room, never, or where "
                  "it pays; the text is the same")
-      ->transform(CLI::Transformer(modes).description(""))
+      ->transform(OneOf(modes))
       ->type_name("auto|on|off")
       ->default_str("auto");
   const std::map<std::string, KvUpdate> updates = {
@@ -236,7 +238,7 @@ void AddDecodeFlags(CLI::App& app, Flags& flags) {
       {"shift-pointer", KvUpdate::kShiftPointer}};
   app.add_option("--kv-updater", flags.kv_update,
                  "How new columns get into the KV cache; the text is the same")
-      ->transform(CLI::Transformer(updates).description(""))
+      ->transform(OneOf(updates))
       ->type_name("smart-mask|shift-pointer")
       ->default_str("smart-mask");
 }

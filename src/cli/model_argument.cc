@@ -47,7 +47,7 @@ void AddModelModeFlags(CLI::App& app, CompileOptions& options) {
   app.add_option("--model-mode", options.mode,
                  "kv: one token a step; hybrid: the prompt in blocks too; "
                  "lookahead: the answer, too, where guesses come true")
-      ->transform(CLI::Transformer(names).description(""))
+      ->transform(OneOf(names))
       ->type_name("kv|hybrid|lookahead")
       ->default_str("hybrid");
   LookaheadOptions& lookahead = options.lookahead;
@@ -71,7 +71,7 @@ void AddPrefillLogitsFlag(CLI::App& app, LogitsRows& rows) {
                                                    {"all", LogitsRows::kAll}};
   app.add_option("--prefill-logits", rows,
                  "Rows of the prefill graph that get logits")
-      ->transform(CLI::Transformer(names).description(""))
+      ->transform(OneOf(names))
       ->type_name("none|last|all")
       ->default_str("last");
 }
@@ -83,7 +83,7 @@ void AddGraphFlags(CLI::App& app, CompileOptions& options) {
   app.add_option("--embedding", options.embedding,
                  "Who looks tokens up; default: graph for the CPU, host for "
                  "the HTP")
-      ->transform(CLI::Transformer(places).description(""))
+      ->transform(OneOf(places))
       ->type_name("graph|host");
   app.add_option("--num-sharding", options.num_sharding,
                  "Parts that each step is cut into, by layers")
@@ -207,6 +207,11 @@ bool IsGiven(const CLI::App& app, const char* flag) {
   return option != nullptr && option->count() > 0;
 }
 
+// eval has a --window of its own; lookahead's never comes without --ngram.
+bool IsOfEval(const CLI::App& app, std::string_view flag) {
+  return flag == "--window" && app.get_option_no_throw("--ngram") == nullptr;
+}
+
 }  // namespace
 
 Status RefuseModelFlags(const CLI::App& app, const std::string& model,
@@ -217,7 +222,7 @@ Status RefuseModelFlags(const CLI::App& app, const std::string& model,
   if (!IsGiven(app, "--model"))
     refused.insert(refused.end(), std::begin(kReadFlags), std::end(kReadFlags));
   for (const char* name : refused) {
-    if (name == allowed || !IsGiven(app, name)) continue;
+    if (name == allowed || IsOfEval(app, name) || !IsGiven(app, name)) continue;
     return Error{ErrorCode::kUsage,
                  fmt::format("{}: expected with a checkpoint only; {} is an "
                              "artifact, compiled already",
@@ -227,6 +232,8 @@ Status RefuseModelFlags(const CLI::App& app, const std::string& model,
 }
 
 bool IsArtifact(const std::string& path) {
+  std::error_code error;  // a pipe would make this wait for its writer
+  if (!std::filesystem::is_regular_file(path, error)) return false;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
       std::fopen(path.c_str(), "rb"), &std::fclose);
   std::array<char, artifact::kMagic.size()> head{};

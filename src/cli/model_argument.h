@@ -3,7 +3,10 @@
 // say how to read a checkpoint.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +17,7 @@
 #include "backend/engines.h"
 #include "base/output_file.h"
 #include "base/progress.h"
+#include "base/quote.h"
 #include "base/status.h"
 #include "compile/compiler.h"
 
@@ -31,6 +35,23 @@ void AddGraphFlags(CLI::App& app, CompileOptions& options);
 
 // For numbers: a whole one in these bounds.
 CLI::Validator WholeNumber(uint64_t least, uint64_t most);
+
+// For enums: one of these names and nothing else.
+template <typename Enum>
+CLI::Validator OneOf(std::map<std::string, Enum> names) {
+  const auto replace = [names = std::move(names)](std::string& text) {
+    const auto found = names.find(text);
+    if (found == names.end()) {
+      std::string all;
+      for (const auto& [name, value] : names)
+        all += (all.empty() ? "" : ", ") + name;
+      return fmt::format("expected one of {}, found {}", all, Quoted(text));
+    }
+    text = std::to_string(static_cast<int>(found->second));
+    return std::string();
+  };
+  return CLI::Validator(replace, "");
+}
 
 // kUsage when `output` is `model`, one of the files that a model folder is made
 // of, or one of the other files `inputs` (empty names are none): writing would

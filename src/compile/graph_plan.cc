@@ -73,10 +73,10 @@ Status ChooseLookahead(const CompileOptions& options, GraphPlan& plan) {
   HX_ASSIGN_OR_RETURN(
       shape.guesses,
       LookaheadNumber("--gcap", wish.gcap.value_or(8), {1, kMostLookahead}));
-  if (LookaheadTokens(shape) > plan.context) {
+  if (LookaheadTokens(shape) >= plan.context) {
     return Usage(fmt::format(
         "--ngram, --window, --gcap: a lookahead step has (window + gcap)(ngram "
-        "- 1) tokens: expected at most {}, the context length, found {}",
+        "- 1) tokens: expected fewer than {}, the context length, found {}",
         plan.context, LookaheadTokens(shape)));
   }
   plan.lookahead = shape;

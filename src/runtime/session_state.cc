@@ -117,6 +117,13 @@ Status CheckSinkFits(const SessionHead& head, const Sequence& sequence) {
                              "artifact's {}",
                              head.sink_tokens, sequence.sink->sink_tokens())};
   }
+  if (head.cached_tokens < head.sink_tokens) {
+    return Error{
+        ErrorCode::kBadInput,
+        fmt::format("cached_tokens: expected {} at least, those of the "
+                    "attention sink, found {}",
+                    head.sink_tokens, head.cached_tokens)};
+  }
   for (size_t c = 0; c < head.positions.size(); ++c) {
     const auto position = static_cast<size_t>(head.positions[c]);
     if (position >= c && position < sequence.kv.capacity()) continue;
