@@ -270,7 +270,7 @@ Body AddEval(CLI::App& app) {
       HX_RETURN_IF_ERROR(RefuseEvalFlags(app));
       return Merge(*merge);
     }
-    HX_RETURN_IF_ERROR(RefuseModelFlags(app, flags->model));
+    HX_RETURN_IF_ERROR(RefuseModelFlags(app, flags->model, "--window"));
     return Eval(*flags);
   };
 }

@@ -207,11 +207,6 @@ bool IsGiven(const CLI::App& app, const char* flag) {
   return option != nullptr && option->count() > 0;
 }
 
-// eval has a --window of its own; lookahead's never comes without --ngram.
-bool IsOfEval(const CLI::App& app, std::string_view flag) {
-  return flag == "--window" && app.get_option_no_throw("--ngram") == nullptr;
-}
-
 }  // namespace
 
 Status RefuseModelFlags(const CLI::App& app, const std::string& model,
@@ -222,7 +217,7 @@ Status RefuseModelFlags(const CLI::App& app, const std::string& model,
   if (!IsGiven(app, "--model"))
     refused.insert(refused.end(), std::begin(kReadFlags), std::end(kReadFlags));
   for (const char* name : refused) {
-    if (name == allowed || IsOfEval(app, name) || !IsGiven(app, name)) continue;
+    if (name == allowed || !IsGiven(app, name)) continue;
     return Error{ErrorCode::kUsage,
                  fmt::format("{}: expected with a checkpoint only; {} is an "
                              "artifact, compiled already",

@@ -1,5 +1,6 @@
 #include "passes/simplify_reshape.h"
 
+#include "ir/ops/transpose.h"
 #include "passes/rewrite.h"
 
 namespace hexllm {
@@ -10,17 +11,6 @@ using ir::OpKind;
 
 const std::vector<int64_t>& Perm(const ir::Node& node) {
   return ir::IntsAttr(node.attrs, AttrName::kPerm);
-}
-
-// True when the elements keep their order: the axes longer than 1 keep theirs.
-bool KeepsOrder(const Shape& shape, const std::vector<int64_t>& perm) {
-  int64_t last = -1;
-  for (const int64_t axis : perm) {
-    if (shape[static_cast<size_t>(axis)] == 1) continue;
-    if (axis < last) return false;
-    last = axis;
-  }
-  return true;
 }
 
 // transpose(transpose(x, a), b) -> transpose(x, a[b]).
@@ -37,7 +27,7 @@ void JoinTransposes(const ir::Graph& graph, ir::Node& node) {
 
 // A transpose that moves only axes of size 1 -> reshape.
 void TransposeToReshape(const ir::Graph& graph, ir::Node& node) {
-  if (!KeepsOrder(graph.type(node.inputs[0]).shape, Perm(node))) return;
+  if (!ir::KeepsOrder(graph.type(node.inputs[0]).shape, Perm(node))) return;
   node.op = OpKind::kReshape;
   node.attrs = {{AttrName::kShape, graph.type(node.output).shape}};
 }

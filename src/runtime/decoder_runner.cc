@@ -12,25 +12,6 @@ namespace hexllm {
 
 using artifact::IoSpec;
 
-namespace {
-
-// The rows that an input rope_cos[i] or rope_sin[i] takes.
-RopeRows RowsOf(const artifact::Artifact& artifact, const Role& role) {
-  const auto& table =
-      artifact.manifest().rope_tables[static_cast<size_t>(role.index)];
-  const bool cos = role.kind == RoleKind::kRopeCos;
-  RopeRows rows{
-      .table = artifact.Segment(cos ? table.cos_segment : table.sin_segment)};
-  if (const auto& others = table.long_prompts) {
-    rows.above_tokens = others->above_tokens;
-    rows.long_table =
-        artifact.Segment(cos ? others->cos_segment : others->sin_segment);
-  }
-  return rows;
-}
-
-}  // namespace
-
 DecoderRunner::DecoderRunner(const RunnerConfig& config, const StepGraph& step)
     : config_(config), step_(step) {
   const auto& manifest = config_.artifact->manifest();
@@ -161,7 +142,7 @@ void DecoderRunner::AddFiller(const IoSpec& spec, std::span<std::byte> memory) {
   } else {
     HX_CHECK(spec.role.kind == RoleKind::kRopeCos ||
              spec.role.kind == RoleKind::kRopeSin);
-    ropes_.emplace_back(spec, RowsOf(*config_.artifact, spec.role), memory);
+    ropes_.emplace_back(spec, RopeRowsOf(*config_.artifact, spec.role), memory);
   }
 }
 

@@ -307,6 +307,27 @@ TEST_F(BadInput, FlagsThatAnArtifactCannotHonour) {
   }
 }
 
+TEST_F(BadInput, NamesAreNotNumbers) {
+  const TempDir dir;
+  TinyLlama().WriteFolder(dir);
+  const std::vector<std::string> run = {"run", dir.path(), "--tokens", "1"};
+  const std::vector<std::string> compile = {"compile", dir.path(), "-o",
+                                            dir.File("m.hxl")};
+  const std::vector<std::pair<std::vector<std::string>, std::string>> kFlags = {
+      {run, "--kv-updater"},
+      {run, "--lookahead"},
+      {compile, "--model-mode"},
+      {compile, "--embedding"},
+      {compile, "--prefill-logits"}};
+  for (auto [args, flag] : kFlags) {
+    for (const char* value : {"0", "7", "bogus"}) {
+      std::vector<std::string> all = args;
+      all.insert(all.end(), {flag, value});
+      ExpectError(RunHexllm(all), kUsage, {flag, "expected one of", value});
+    }
+  }
+}
+
 TEST_F(BadInput, NumbersThatBreakFloatArithmetic) {
   const std::vector<std::pair<std::string, Json>> kSettings = {
       {"rms_norm_eps", 1e300},

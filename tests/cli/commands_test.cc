@@ -242,7 +242,12 @@ TEST(Commands, SessionsGoOn) {
   const Outcome raw =
       run(Model(), {"--raw", "-p", "x", "--load-session", session});
   EXPECT_EQ(raw.status, 2);
-  dir.Write("s", ReadWholeFile(session).substr(0, 5000));
+  const std::string saved = ReadWholeFile(session);
+  const Outcome over = run(Model(), {"-p", "Why?", "--load-session", session,
+                                     "--stats-json", session});
+  EXPECT_EQ(over.status, 2) << over.err;
+  EXPECT_EQ(ReadWholeFile(session), saved);
+  dir.Write("s", saved.substr(0, 5000));
   const Outcome damaged =
       run(Model(), {"-p", "Why?", "--load-session", session});
   EXPECT_EQ(damaged.status, 3) << damaged.err;

@@ -111,6 +111,21 @@ TEST_F(EvalTest, ModesAndResumedRunsAgree) {
   ExpectError(RunHexllm(with_config), 2, "another --resume file");
 }
 
+TEST_F(EvalTest, ArtifactsTakeWindowsThatTheirContextHolds) {
+  const std::string artifact = dir_.File("m.hxl");
+  ASSERT_EQ(RunHexllm({"compile", Model(), "-q", "-o", artifact,
+                       "--max-context-len", "64"})
+                .status,
+            0);
+  const auto eval = [&](const std::string& window) {
+    return RunHexllm(
+        {"eval", artifact, "-q", "--tasks", questions_, "--window", window});
+  };
+  const Outcome fits = eval("64");
+  EXPECT_EQ(fits.status, 0) << fits.err;
+  ExpectError(eval("65"), 2, "--window: expected at most");
+}
+
 // Artifact and checkpoint must be of one model; NaN weights give no figures and
 // no certificate.
 TEST_F(EvalTest, RefusesOtherModelsAndNumbersThatAreNone) {

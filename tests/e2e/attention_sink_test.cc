@@ -131,21 +131,6 @@ TEST(AttentionSink, LongConversationsReuseWhatIsLeft) {
   EXPECT_EQ(turn.prompt_tokens, text.size() - kSink.sink_tokens);
 }
 
-Ids More(Session& session, uint32_t count) {
-  Ids out;
-  GenerateOptions options;
-  options.sampler.temperature = 0;
-  options.max_new_tokens = count;
-  options.ignore_end_ids = true;
-  const auto result =
-      session.Generate(options, [&](int32_t id) -> Result<TokenAction> {
-        out.push_back(id);
-        return TokenAction::kContinue;
-      });
-  EXPECT_TRUE(result.ok()) << result.error().message;
-  return out;
-}
-
 // A saved session keeps the keys as they were first stored: later evictions
 // turn the same codes.
 TEST(AttentionSink, SavedSessionsGoOnTheSame) {
@@ -155,13 +140,13 @@ TEST(AttentionSink, SavedSessionsGoOnTheSame) {
   const TempDir dir;
   auto file = OutputFile::Create(dir.File("s"));
   ASSERT_TRUE(model.session->Save(*file).ok());
-  const Ids expected = More(*model.session, 50);
+  const Ids expected = GreedyTokens(*model.session, 50);
   const auto saved = OpenSession(dir.File("s"));
   ASSERT_TRUE(saved.ok()) << saved.error().message;
   const LoadedModel other = LoadModel(path, WithSink(1));
   const Status restored = other.session->Restore(saved->saved);
   ASSERT_TRUE(restored.ok()) << restored.error().message;
-  EXPECT_EQ(More(*other.session, 50), expected);
+  EXPECT_EQ(GreedyTokens(*other.session, 50), expected);
   const LoadedModel without = LoadModel(path, AllLogits(1, kContext));
   EXPECT_THAT(without.session->Restore(saved->saved).error().message,
               ::testing::HasSubstr("no attention sink"));

@@ -72,15 +72,7 @@ Ids Answer(Session& session, const Question& question) {
                      .top_k = 20,
                      .seed = question.prompt_tokens};
   options.max_new_tokens = question.new_tokens;
-  options.ignore_end_ids = true;
-  Ids out;
-  const auto result =
-      session.Generate(options, [&](int32_t id) -> Result<TokenAction> {
-        out.push_back(id);
-        return TokenAction::kContinue;
-      });
-  EXPECT_TRUE(result.ok()) << result.error().message;
-  return out;
+  return Generated(session, options);
 }
 
 void ExpectEqualModes(const std::string& path, int64_t context,

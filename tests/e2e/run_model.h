@@ -71,21 +71,11 @@ inline std::vector<float> AllLogitsOf(Session& session,
   return out;
 }
 
-// `count` greedy tokens after `prompt`; end tokens do not stop it.
-inline std::vector<int32_t> GreedyTokens(Session& session,
-                                         const std::vector<int32_t>& prompt,
-                                         uint32_t count) {
-  session.Reset();
-  std::vector<int32_t> out;
-  const Status prefilled = session.Prefill(prompt);
-  if (!prefilled.ok()) {
-    ADD_FAILURE() << prefilled.error().message;
-    return out;
-  }
-  GenerateOptions options;
-  options.sampler.temperature = 0;
-  options.max_new_tokens = count;
+// What the session generates from where it stands; end tokens do not stop it.
+inline std::vector<int32_t> Generated(Session& session,
+                                      GenerateOptions options) {
   options.ignore_end_ids = true;
+  std::vector<int32_t> out;
   const auto result =
       session.Generate(options, [&](int32_t id) -> Result<TokenAction> {
         out.push_back(id);
@@ -93,6 +83,27 @@ inline std::vector<int32_t> GreedyTokens(Session& session,
       });
   if (!result.ok()) ADD_FAILURE() << result.error().message;
   return out;
+}
+
+// `count` greedy tokens from where the session stands.
+inline std::vector<int32_t> GreedyTokens(Session& session, uint32_t count) {
+  GenerateOptions options;
+  options.sampler.temperature = 0;
+  options.max_new_tokens = count;
+  return Generated(session, options);
+}
+
+// `count` greedy tokens after `prompt`.
+inline std::vector<int32_t> GreedyTokens(Session& session,
+                                         const std::vector<int32_t>& prompt,
+                                         uint32_t count) {
+  session.Reset();
+  const Status prefilled = session.Prefill(prompt);
+  if (!prefilled.ok()) {
+    ADD_FAILURE() << prefilled.error().message;
+    return {};
+  }
+  return GreedyTokens(session, count);
 }
 
 }  // namespace hexllm::testing

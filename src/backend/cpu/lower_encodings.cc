@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ir/encode.h"
+#include "ir/ops/transpose.h"
 
 namespace hexllm::cpu {
 namespace {
@@ -28,17 +29,6 @@ bool IsSupported(const Encoding& encoding) {
   }
   const float scale = encoding.scales[0];
   return std::isnormal(scale) && std::isnormal(1 / scale);
-}
-
-// True when the axes longer than 1 keep their order.
-bool MovesUnitAxesOnly(const Shape& shape, const std::vector<int64_t>& perm) {
-  int64_t last = -1;
-  for (const int64_t axis : perm) {
-    if (shape[static_cast<size_t>(axis)] == 1) continue;
-    if (axis < last) return false;
-    last = axis;
-  }
-  return true;
 }
 
 }  // namespace
@@ -97,8 +87,7 @@ bool KeepsMemory(const ir::Graph& graph, const Node& node) {
     case OpKind::kConvert:
       return true;
     case OpKind::kTranspose:
-      return MovesUnitAxesOnly(shape,
-                               IntsAttr(node.attrs, ir::AttrName::kPerm));
+      return ir::KeepsOrder(shape, IntsAttr(node.attrs, ir::AttrName::kPerm));
     case OpKind::kSliceRows:
       return IntAttr(node.attrs, ir::AttrName::kCount) == shape[0];
     default:

@@ -1,10 +1,22 @@
 // transpose: x {perm} -> axes in another order: out axis i is in axis perm[i],
 // so out[j] = x[i] where i[perm[a]] = j[a].
 //   perm [1,0,2]: [T,H,D] -> [H,T,D]
+#include "ir/ops/transpose.h"
+
 #include "ir/axes.h"
 #include "ir/ops/table.h"
 
 namespace hexllm::ir {
+
+bool KeepsOrder(const Shape& shape, const std::vector<int64_t>& perm) {
+  int64_t last = -1;
+  for (const int64_t axis : perm) {
+    if (shape[static_cast<size_t>(axis)] == 1) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
 
 Result<TensorType> InferTranspose(const OpContext& context) {
   constexpr TensorSpec kInputs[] = {{"x", "."}};
