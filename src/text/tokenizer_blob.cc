@@ -1,11 +1,12 @@
 // The compact form of a tokenizer in an artifact. All numbers little-endian:
 //   "HXTK", u32 version
 //   vocabulary: varint count, a varint length for each piece, then all bytes
-//   merges: varint count, then 9 bytes each: left, right, result as 3-byte
-//   numbers added tokens, normalizer, pre-tokenizer, decoder: varint count,
-//   then the fields of each in the order of the Fields
-//     functions below; a flag or enum is a byte, a number a varint, a string a
-//     varint length and its bytes
+//   merges: varint count, then three varints each: left, right, and how far the
+//     result is from the id after the last merge's (0 at first): 2d, or
+//     -2d - 1 where d is negative
+//   added tokens, normalizer, pre-tokenizer, decoder: varint count, then the
+//     fields of each in the order of the Fields functions below; a flag or enum
+//     is a byte, a number a varint, a string a varint length and its bytes
 //   prefix ids, suffix ids: varint count, then varints
 //   varint of unk_id + 1; then fuse_unk, byte_fallback, ignore_merges, model
 //   control ids, merge ranks: varint count, then varints
@@ -22,9 +23,9 @@ namespace hexllm {
 namespace {
 
 constexpr std::string_view kMagic = "HXTK";
-constexpr uint32_t kVersion = 2;
-constexpr size_t kMergeBytes = 9;
-static_assert(kMaxVocabSize <= (1 << 24), "ids of merges have 3 bytes");
+constexpr uint32_t kVersion = 3;
+constexpr size_t kLeastMergeBytes = 3;
+static_assert(kMaxVocabSize <= (1 << 24), "distances of ids fit a varint");
 
 // Writes fields. Reader has the same members, so that one Fields function
 // serves both.
@@ -61,11 +62,14 @@ class Writer {
   }
   void Merges(const std::vector<Merge>& merges) {
     Number(static_cast<uint32_t>(merges.size()));
+    int32_t next = 0;
     for (const Merge& merge : merges) {
-      for (const int32_t id : {merge.left, merge.right, merge.result}) {
-        for (int shift = 0; shift < 24; shift += 8)
-          out_.push_back(static_cast<char>(id >> shift));
-      }
+      Number(static_cast<uint32_t>(merge.left));
+      Number(static_cast<uint32_t>(merge.right));
+      const int32_t distance = merge.result - next;
+      Number(static_cast<uint32_t>(distance < 0 ? -2 * distance - 1
+                                                : 2 * distance));
+      next = merge.result + 1;
     }
   }
   void Scores(const std::vector<double>& scores) {
@@ -202,16 +206,25 @@ void Reader::Merges(std::vector<Merge>& merges) {
   uint32_t count = 0;
   Number(count);
   if (count > kMaxMerges) Fail("there are too many merges");
-  const ByteSpan bytes = Bytes(uint64_t{count} * kMergeBytes);
-  if (!ok()) return;
-  const auto id = [&](size_t at) {
-    return static_cast<int32_t>(bytes[at]) |
-           static_cast<int32_t>(bytes[at + 1]) << 8 |
-           static_cast<int32_t>(bytes[at + 2]) << 16;
-  };
+  if (!Fits(count, kLeastMergeBytes)) return;
   merges.reserve(count);
-  for (size_t at = 0; at < bytes.size(); at += kMergeBytes)
-    merges.push_back({id(at), id(at + 3), id(at + 6)});
+  int64_t next = 0;
+  for (uint32_t i = 0; i < count && ok(); ++i) {
+    uint32_t left = 0;
+    uint32_t right = 0;
+    uint32_t code = 0;
+    Number(left);
+    Number(right);
+    Number(code);
+    const int64_t half = code / 2;
+    const int64_t result = next + (code % 2 == 0 ? half : -half - 1);
+    constexpr auto kEnd = static_cast<int64_t>(kMaxVocabSize);
+    if (left >= kEnd || right >= kEnd || result < 0 || result >= kEnd)
+      return Fail("an id is too large");
+    merges.push_back({static_cast<int32_t>(left), static_cast<int32_t>(right),
+                      static_cast<int32_t>(result)});
+    next = result + 1;
+  }
 }
 
 void Reader::Scores(std::vector<double>& scores) {

@@ -40,7 +40,13 @@ TokenizerData FullData() {
 }
 
 TEST(TokenizerBlob, KeepsEverything) {
-  const TokenizerData data = FullData();
+  TokenizerData data = FullData();
+  // Results in any order, and the largest ids.
+  data.merges = {{0, 1, 2},
+                 {kMaxVocabSize - 1, 200, 0},
+                 {1, 1, 1},
+                 {0, 0, kMaxVocabSize - 1},
+                 {70000, 3, 128}};
   const auto read = ParseTokenizerBlob(AsBytes(SerializeTokenizer(data)));
   ASSERT_TRUE(read.ok()) << MessageOf(read);
   EXPECT_TRUE(*read == data);
@@ -62,7 +68,7 @@ TEST(TokenizerBlob, NamesAnotherVersion) {
   std::string blob = SerializeTokenizer(FullData());
   blob[4] = 9;
   EXPECT_THAT(MessageOf(ParseTokenizerBlob(AsBytes(blob))),
-              HasSubstr("version 9, expected 2"));
+              HasSubstr("version 9, expected 3"));
   blob[0] = 'x';
   EXPECT_THAT(MessageOf(ParseTokenizerBlob(AsBytes(blob))), HasSubstr("HXTK"));
 }
