@@ -68,21 +68,26 @@ std::string_view MissingOf(const quant::Recipe& recipe,
   return "";
 }
 
+// What the user named must fit the model; what is chosen here is made to.
 Result<quant::Recipe> FindRecipe(const CompileOptions& options,
-                                 const models::ModelSource& source) {
-  if (options.recipe_json.empty()) {
-    return quant::FindRecipe(options.recipe.empty()
-                                 ? DefaultRecipe(options, source)
-                                 : options.recipe);
+                                 const models::ModelSource& source,
+                                 ProgressSink& progress) {
+  if (!options.recipe_json.empty()) {
+    HX_ASSIGN_OR_RETURN(const Json json, ParseJson(options.recipe_json));
+    return quant::ParseRecipe(json, "recipe");
   }
-  HX_ASSIGN_OR_RETURN(const Json json, ParseJson(options.recipe_json));
-  return quant::ParseRecipe(json, "recipe");
+  if (!options.recipe.empty()) return quant::FindRecipe(options.recipe);
+  HX_ASSIGN_OR_RETURN(const quant::Recipe recipe,
+                      quant::FindRecipe(DefaultRecipe(options, source)));
+  return FitToModel(recipe, source, progress);
 }
 
 // kUsage when stage or target and recipe contradict each other.
 Result<quant::Recipe> ChooseRecipe(const CompileOptions& options,
-                                   const models::ModelSource& source) {
-  HX_ASSIGN_OR_RETURN(quant::Recipe recipe, FindRecipe(options, source));
+                                   const models::ModelSource& source,
+                                   ProgressSink& progress) {
+  HX_ASSIGN_OR_RETURN(quant::Recipe recipe,
+                      FindRecipe(options, source, progress));
   const std::string_view missing = MissingOf(recipe, options);
   if (missing.empty()) return recipe;
   return Error{ErrorCode::kUsage, fmt::format("--recipe: expected {}, found {}",
@@ -144,7 +149,8 @@ Result<Job> Prepare(const std::string& model_path,
   HX_ASSIGN_OR_RETURN(const GraphPlan plan, PlanGraphs(options, source.config));
   if (options.attention_sink)
     HX_RETURN_IF_ERROR(CheckSink(*options.attention_sink, plan.context));
-  HX_ASSIGN_OR_RETURN(quant::Recipe recipe, ChooseRecipe(options, source));
+  HX_ASSIGN_OR_RETURN(quant::Recipe recipe,
+                      ChooseRecipe(options, source, progress));
   HX_ASSIGN_OR_RETURN(auto cache, OpenCache(options));
   progress.Begin("read tokenizer", "", 0);
   HX_ASSIGN_OR_RETURN(TextAssets text, LoadTextAssets(source));

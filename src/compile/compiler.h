@@ -52,7 +52,8 @@ struct CompileOptions {
   TargetOptions target = {};
   Stage stage = Stage::kTarget;
   // A built-in recipe or a JSON file; empty = the default of target ("fp32" for
-  // the CPU, the model's static recipe for the HTP) and stage (qdq: the same).
+  // the CPU, the model's static recipe for the HTP) and stage (qdq: the same),
+  // made to fit the model's layers.
   // Recipes whose ranges are static give the qdq stage: the graphs as the HTP
   // gets them, run on the CPU.
   std::string recipe = {};

@@ -9,6 +9,7 @@
 #include "base/half.h"
 #include "base/quote.h"
 #include "compile/calibrate.h"
+#include "models/decoder.h"
 #include "quant/assign.h"
 #include "quant/residual.h"
 
@@ -22,8 +23,10 @@ std::vector<quant::LayerId> LinearLayers(const ir::Module& module) {
   for (const ir::Graph& graph : module.graphs) {
     for (const ir::Node& node : graph.nodes) {
       const std::string& name = graph[node.output].name;
-      if (node.op == ir::OpKind::kLinear && seen.insert(name).second)
-        layers.push_back({.name = name, .op = "linear"});
+      if (node.op != ir::OpKind::kLinear || !seen.insert(name).second) continue;
+      layers.push_back({.name = name,
+                        .op = "linear",
+                        .inputs = graph[node.inputs[0]].type.shape.back()});
     }
   }
   return layers;
@@ -102,6 +105,18 @@ Status QuantizeWithStandIns(ir::Module& module,
 }
 
 }  // namespace
+
+Result<quant::Recipe> FitToModel(const quant::Recipe& recipe,
+                                 const models::ModelSource& source,
+                                 ProgressSink& progress) {
+  if (!quant::Quantizes(recipe)) return recipe;
+  const models::GraphRequest graph;
+  HX_ASSIGN_OR_RETURN(const ir::Module module,
+                      models::BuildDecoder(source, {&graph, 1}));
+  quant::FittedRecipe fitted = quant::FitRecipe(recipe, LinearLayers(module));
+  for (const std::string& note : fitted.notes) progress.Note(note);
+  return std::move(fitted.recipe);
+}
 
 Result<quant::ResolvedRecipe> ResolveFor(const ir::Module& module,
                                          const quant::Recipe& recipe,

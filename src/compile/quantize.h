@@ -29,9 +29,15 @@ struct QuantizeJob {
   const FileCache* cache = nullptr;  // as CalibrationJob has it
 };
 
-// `recipe` (a name or a file) with its rules applied to the linears of
-// `module`, whose warnings go to `progress`. Errors of FindRecipe and
-// ResolveRecipe.
+// `recipe`, which the user did not name, fitted to the model's linears
+// (quant::FitRecipe); what that changed goes to `progress`. Errors of
+// models::BuildDecoder.
+Result<quant::Recipe> FitToModel(const quant::Recipe& recipe,
+                                 const models::ModelSource& source,
+                                 ProgressSink& progress);
+
+// `recipe` with its rules applied to the linears of `module`, whose warnings go
+// to `progress`. Errors of FindRecipe and ResolveRecipe.
 Result<quant::ResolvedRecipe> ResolveFor(const ir::Module& module,
                                          const quant::Recipe& recipe,
                                          ProgressSink& progress);

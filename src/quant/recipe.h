@@ -4,6 +4,7 @@
 // ranges are observed or scales computed.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -43,12 +44,14 @@ enum class ResidualKind : uint8_t {
   kFloat16,
 };
 
+// Input channels that an LPBQ block may have, the largest first.
+inline constexpr int kBlocks[] = {64, 32, 16};
+
 // How one layer is quantized.
 struct LayerSettings {
   const Scheme* scheme = nullptr;  // a row of AllSchemes(); never null in a
                                    // recipe that was parsed
-  int block = 32;  // elements of an LPBQ block: 16, 32 or 64; only for schemes
-                   // with blocks
+  int block = 32;                  // of kBlocks; only for schemes with blocks
   WeightGranularity granularity = WeightGranularity::kPerChannel;
   WeightObserverKind weight_observer = WeightObserverKind::kMinMax;
   int mse_candidates = 50;  // 1 to 1000; only for kMse
@@ -132,8 +135,9 @@ Result<Recipe> FindRecipe(const std::string& name_or_file);
 
 // A layer that rules may match.
 struct LayerId {
-  std::string name;  // "model.layers.0.mlp.down_proj"
-  std::string op;    // "linear"
+  std::string name;    // "model.layers.0.mlp.down_proj"
+  std::string op;      // "linear"
+  int64_t inputs = 0;  // K, its input channels; 0 = any blocks fit
 };
 
 // A recipe applied to the layers of one model.
@@ -149,8 +153,24 @@ struct ResolvedRecipe {
 
 // Applies the rules to `layers` (names differ). kBadInput naming a rule, or
 // a pattern of one, that matches none of them, or a layer whose settings do not
-// go together. Warns where a rule changes what an earlier rule had set.
+// go together; kUnsupported for a layer whose blocks do not divide its inputs.
+// Warns where a rule changes what an earlier rule had set.
 Result<ResolvedRecipe> ResolveRecipe(const Recipe& recipe,
                                      std::span<const LayerId> layers);
+
+struct FittedRecipe {
+  Recipe recipe;
+  std::vector<std::string> notes;  // what was changed, one line each
+};
+
+// A recipe that nobody wrote for this very model, as its layers can have it:
+// without the patterns and rules that match none of `layers`; where blocks do
+// not divide the inputs, rules at its end set the largest block that does, or
+// else the scheme kWithoutBlocks. ResolveRecipe takes the result.
+FittedRecipe FitRecipe(const Recipe& recipe, std::span<const LayerId> layers);
+
+// The scheme of layers that no block divides: as the one with blocks, but a
+// scale per channel and 8 bits, so that it is no less exact.
+inline constexpr std::string_view kWithoutBlocks = "16a8w";
 
 }  // namespace hexllm::quant

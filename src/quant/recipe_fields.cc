@@ -136,8 +136,9 @@ Result<int> ReadInt(const Json& json, int least, int most) {
 }
 
 Result<int> ReadBlock(const Json& json) {
-  const auto block = ReadInt(json, 16, 64);
-  if (!block.ok() || (block.value() & (block.value() - 1)) != 0)
+  const auto block =
+      ReadInt(json, std::ranges::min(kBlocks), std::ranges::max(kBlocks));
+  if (!block.ok() || std::ranges::count(kBlocks, block.value()) == 0)
     return Expected("16, 32 or 64", json);
   return block.value();
 }

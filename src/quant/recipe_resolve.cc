@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "base/quote.h"
 #include "quant/recipe.h"
@@ -60,6 +62,19 @@ class Resolver {
       HX_RETURN_IF_ERROR(CheckMatched(i, rule.ops, matched_[i].ops));
     }
     return OkStatus();
+  }
+
+  // The recipe's rules without the patterns that no layer matched; `notes` gets
+  // a line for each of those.
+  std::vector<Rule> MatchedRules(std::vector<std::string>& notes) const {
+    std::vector<Rule> kept;
+    for (size_t i = 0; i < matched_.size(); ++i) {
+      Rule rule = recipe_.rules[i];
+      const bool whole = DropUnmatched(i, matched_[i].names, rule.names, notes);
+      if (DropUnmatched(i, matched_[i].ops, rule.ops, notes) && whole)
+        kept.push_back(std::move(rule));
+    }
+    return kept;
   }
 
   std::vector<std::string> Warnings() const {
@@ -120,10 +135,81 @@ class Resolver {
         recipe_.name, RuleLabel(recipe_, index), Quoted(pattern)));
   }
 
+  // False when patterns were there and none is left.
+  bool DropUnmatched(size_t index, const std::vector<bool>& matched,
+                     std::vector<std::string>& patterns,
+                     std::vector<std::string>& notes) const {
+    if (patterns.empty()) return true;
+    std::vector<std::string> kept;
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      if (matched[i]) {
+        kept.push_back(std::move(patterns[i]));
+        continue;
+      }
+      notes.push_back(fmt::format(
+          "recipe {}: {}: {} matches no layer of this model and is left out",
+          recipe_.name, RuleLabel(recipe_, index), Quoted(patterns[i])));
+    }
+    patterns = std::move(kept);
+    return !patterns.empty();
+  }
+
   const Recipe& recipe_;
   std::vector<Matched> matched_;
   std::map<ChangeKey, Change> changes_;
 };
+
+// The largest block that divides `inputs`; nothing = none does.
+std::optional<int> LargestBlock(int64_t inputs) {
+  const auto* const block = std::ranges::find_if(
+      kBlocks, [&](int size) { return inputs % size == 0; });
+  if (block == std::end(kBlocks)) return std::nullopt;
+  return *block;
+}
+
+bool BlocksFit(const LayerSettings& settings, const LayerId& layer) {
+  return !settings.scheme->block || layer.inputs % settings.block == 0;
+}
+
+Status CheckLayer(const LayerSettings& settings, const LayerId& layer) {
+  HX_RETURN_IF_ERROR(CheckSettings(settings));
+  if (BlocksFit(settings, layer)) return OkStatus();
+  const std::optional<int> block = LargestBlock(layer.inputs);
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("expected blocks that divide its {} input channels, found "
+                  "blocks of {}; give the layer {}",
+                  layer.inputs, settings.block,
+                  block ? fmt::format("\"block\": {}", *block)
+                        : fmt::format("a scheme without blocks, e.g. {}",
+                                      kWithoutBlocks))};
+}
+
+// A rule for `layers` alone; `block` unset = kWithoutBlocks.
+Rule BlockRule(const std::vector<const LayerId*>& layers,
+               std::optional<int> block) {
+  Rule rule;
+  for (const LayerId* layer : layers) rule.names.push_back(layer->name);
+  // Both kinds of patterns, as rules of people seldom have: no conflict with
+  // one that names the same layers.
+  rule.ops = {layers.front()->op};
+  rule.block = block;
+  if (!block) rule.scheme = FindScheme(kWithoutBlocks);
+  return rule;
+}
+
+std::string BlockNote(const Recipe& recipe,
+                      const std::vector<const LayerId*>& layers,
+                      std::optional<int> block) {
+  return fmt::format(
+      "recipe {}: layer {}{}: its blocks do not divide the {} input channels; "
+      "{}",
+      recipe.name, Quoted(layers.front()->name),
+      layers.size() > 1 ? fmt::format(" and {} more", layers.size() - 1) : "",
+      layers.front()->inputs,
+      block ? fmt::format("blocks of {}", *block)
+            : fmt::format("scheme {}", kWithoutBlocks));
+}
 
 }  // namespace
 
@@ -138,7 +224,7 @@ Result<ResolvedRecipe> ResolveRecipe(const Recipe& recipe,
   Resolver resolver(recipe);
   for (const LayerId& layer : layers) {
     LayerSettings settings = resolver.Settings(layer);
-    if (Status status = CheckSettings(settings); !status.ok()) {
+    if (Status status = CheckLayer(settings, layer); !status.ok()) {
       return std::move(status).error().With(
           fmt::format("recipe {}: layer {}", recipe.name, Quoted(layer.name)));
     }
@@ -148,6 +234,24 @@ Result<ResolvedRecipe> ResolveRecipe(const Recipe& recipe,
   HX_RETURN_IF_ERROR(resolver.CheckAllMatched());
   resolved.warnings = resolver.Warnings();
   return resolved;
+}
+
+FittedRecipe FitRecipe(const Recipe& recipe, std::span<const LayerId> layers) {
+  FittedRecipe fitted{.recipe = recipe, .notes = {}};
+  Resolver resolver(recipe);
+  // By width, so that a note can name it.
+  std::map<int64_t, std::vector<const LayerId*>> unfit;
+  for (const LayerId& layer : layers) {
+    if (!BlocksFit(resolver.Settings(layer), layer))
+      unfit[layer.inputs].push_back(&layer);
+  }
+  fitted.recipe.rules = resolver.MatchedRules(fitted.notes);
+  for (const auto& [inputs, same] : unfit) {
+    const std::optional<int> block = LargestBlock(inputs);
+    fitted.recipe.rules.push_back(BlockRule(same, block));
+    fitted.notes.push_back(BlockNote(recipe, same, block));
+  }
+  return fitted;
 }
 
 }  // namespace hexllm::quant

@@ -148,6 +148,81 @@ TEST(ResolveRecipe, SettingsThatDoNotGoTogetherAreErrors) {
             HasSubstr("expected per_channel")));
 }
 
+// Layers() with K of 96, of the down projections 80, of the head 72.
+std::vector<LayerId> NarrowLayers() {
+  std::vector<LayerId> layers = Layers();
+  for (LayerId& layer : layers) {
+    const bool down = layer.name.ends_with("down_proj");
+    layer.inputs = layer.name == "lm_head" ? 72 : down ? 80 : 96;
+  }
+  return layers;
+}
+
+TEST(ResolveRecipe, BlocksThatDoNotDivideTheInputsAreErrors) {
+  const auto error = [](const std::string& rules) {
+    const auto resolved = ResolveRecipe(WithRules(rules), NarrowLayers());
+    EXPECT_FALSE(resolved.ok());
+    if (resolved.ok()) return std::string();
+    EXPECT_EQ(resolved.error().code, ErrorCode::kUnsupported);
+    return resolved.error().message;
+  };
+  EXPECT_EQ(error(R"({"names": ["*.down_proj"], "scheme": "16a4w_block"})"),
+            "recipe r: layer 'model.layers.0.mlp.down_proj': expected blocks "
+            "that divide its 80 input channels, found blocks of 32; give the "
+            "layer \"block\": 16");
+  EXPECT_THAT(
+      error(R"({"names": ["lm_head"], "scheme": "16a4w_block", "block": 16})"),
+      HasSubstr("72 input channels, found blocks of 16; give the layer a "
+                "scheme without blocks, e.g. 16a8w"));
+  EXPECT_TRUE(
+      ResolveRecipe(
+          WithRules(R"({"names": ["*.up_proj"], "scheme": "16a4w_block"})"),
+          NarrowLayers())
+          .ok());
+}
+
+TEST(FitRecipe, DropsWhatMatchesNothingAndGivesBlocksThatDivide) {
+  const Recipe recipe = Parse(R"({"name": "r",
+      "defaults": {"scheme": "16a4w_block", "block": 64}, "rules": [
+      {"names": ["model.layers.2[1-7].*"], "scheme": "16a8w"},
+      {"names": ["*.wv", "*.v_proj"], "scheme": "16a8w"},
+      {"names": ["lm_head"], "ops": ["linear"], "block": 32}]})");
+  EXPECT_FALSE(ResolveRecipe(recipe, NarrowLayers()).ok());
+  const FittedRecipe fitted = FitRecipe(recipe, NarrowLayers());
+  EXPECT_THAT(
+      fitted.notes,
+      ElementsAre("recipe r: rules[0] ('model.layers.2[1-7].*'): "
+                  "'model.layers.2[1-7].*' matches no layer of this model and "
+                  "is left out",
+                  "recipe r: rules[1] ('*.wv', ...): '*.wv' matches no layer "
+                  "of this model and is left out",
+                  "recipe r: layer 'lm_head': its blocks do not divide the 72 "
+                  "input channels; scheme 16a8w",
+                  "recipe r: layer 'model.layers.0.mlp.down_proj' and 1 more: "
+                  "its blocks do not divide the 80 input channels; blocks of "
+                  "16",
+                  "recipe r: layer 'model.layers.0.self_attn.q_proj' and 3 "
+                  "more: its blocks do not divide the 96 input channels; "
+                  "blocks of 32"));
+  const auto resolved = ResolveRecipe(fitted.recipe, NarrowLayers());
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message;
+  EXPECT_THAT(resolved->warnings, IsEmpty());
+  EXPECT_EQ(SchemeOf(*resolved, "lm_head"), "16a8w");
+  EXPECT_EQ(SchemeOf(*resolved, "model.layers.1.self_attn.v_proj"), "16a8w");
+  EXPECT_EQ(resolved->For("model.layers.1.mlp.down_proj").block, 16);
+  EXPECT_EQ(resolved->For("model.layers.1.self_attn.q_proj").block, 32);
+  // An artifact keeps it as text.
+  EXPECT_EQ(Parse(RecipeToJson(fitted.recipe)), fitted.recipe);
+}
+
+TEST(FitRecipe, LeavesARecipeThatFits) {
+  const Recipe recipe =
+      WithRules(R"({"names": ["*.up_proj"], "scheme": "16a4w_block"})");
+  const FittedRecipe fitted = FitRecipe(recipe, NarrowLayers());
+  EXPECT_EQ(fitted.recipe, recipe);
+  EXPECT_THAT(fitted.notes, IsEmpty());
+}
+
 TEST(ResolveRecipe, AModelWithoutLayersHasNoneForRules) {
   EXPECT_TRUE(ResolveRecipe(WithRules(""), {}).ok());
   EXPECT_FALSE(

@@ -90,6 +90,25 @@ TEST(RecipeCommand, ErrorsNameTheFileAndThePlace) {
               "none.json");
 }
 
+// One that the user names must fit the model as it stands; a model's default is
+// made to.
+TEST(RecipeCommand, OnlyDefaultsAreFitted) {
+  const TempDir dir;
+  const std::string model = DataPath("models/gemma2_2b");
+  ExpectError(RunHexllm({"recipe", "validate", "gemma2-2b", "--model", model}),
+              4, "layer 'model.layers.0.self_attn.q_proj': expected blocks");
+  const auto logits = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> args = {
+        "logits",         model,   "--stage", "qdq",        "--tokens", "1,2",
+        "--calib-tokens", "1,2,3", "-o",      dir.File("l")};
+    args.insert(args.end(), flags.begin(), flags.end());
+    return RunHexllm(args);
+  };
+  ExpectError(logits({"--recipe", "gemma2-2b"}), 4, "expected blocks");
+  const Outcome fitted = logits({"--decoder-model", "gemma2-2b"});
+  EXPECT_EQ(fitted.status, 0) << fitted.err;
+}
+
 // A recipe is what it says, not what it is called.
 TEST(RecipeFlag, FloatRecipesAreKnownByTheirSchemes) {
   const TempDir dir;
