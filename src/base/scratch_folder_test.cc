@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "base/scratch_file.h"
 #include "tests/support/temp_dir.h"
 
 namespace hexllm {
@@ -33,6 +35,49 @@ TEST(ScratchFolder, NeedsAParent) {
   ASSERT_FALSE(folder.ok());
   EXPECT_EQ(folder.error().code, ErrorCode::kEnvironment);
   EXPECT_NE(folder.error().message.find("missing"), std::string::npos);
+}
+
+// --- ScratchFile ---
+
+// TMPDIR for as long as it lives.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const std::string& path) {
+    if (const char* old = std::getenv("TMPDIR")) old_ = old;
+    ::setenv("TMPDIR", path.c_str(), 1);
+  }
+  ~TemporaryFolder() {
+    if (old_.empty()) {
+      ::unsetenv("TMPDIR");
+    } else {
+      ::setenv("TMPDIR", old_.c_str(), 1);
+    }
+  }
+
+ private:
+  std::string old_;
+};
+
+TEST(ScratchFile, KeepsWhatWasWrittenWithoutAName) {
+  const testing::TempDir parent;
+  const TemporaryFolder folder(parent.path());
+  auto file = ScratchFile::Create("numbers");
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  EXPECT_EQ(parent.CountFiles(), 0U);
+  ASSERT_TRUE(file->Write(AsBytes("first ")).ok());
+  ASSERT_TRUE(file->Write(AsBytes("second")).ok());
+  EXPECT_EQ(file->size(), 12U);
+  const auto mapped = file->Map();
+  ASSERT_TRUE(mapped.ok()) << mapped.error().message;
+  EXPECT_EQ(AsText(mapped->bytes()), "first second");
+}
+
+TEST(ScratchFile, NeedsTheFolder) {
+  const TemporaryFolder folder("/nowhere");
+  const auto file = ScratchFile::Create("numbers");
+  ASSERT_FALSE(file.ok());
+  EXPECT_EQ(file.error().code, ErrorCode::kEnvironment);
+  EXPECT_NE(file.error().message.find("numbers"), std::string::npos);
 }
 
 }  // namespace

@@ -233,6 +233,16 @@ Result<Checkpoint> Checkpoint::Open(const std::string& path) {
   return checkpoint;
 }
 
+Checkpoint Checkpoint::FromTensors(std::string path, MappedFile file,
+                                   std::vector<TensorView> tensors) {
+  Checkpoint out;
+  out.path_ = std::move(path);
+  out.files_.push_back({std::move(file), {}});
+  out.tensors_ = std::move(tensors);
+  SortByName(out.tensors_);
+  return out;
+}
+
 Result<Checkpoint> Checkpoint::OpenDirectory(const std::string& path) {
   const auto has = [&](std::string_view name) {
     return Exists(Join(path, name));

@@ -49,6 +49,11 @@ class Checkpoint {
   // tensor types and split GGUF files that hexllm does not read.
   static Result<Checkpoint> Open(const std::string& path);
 
+  // Tensors in `file`, which messages call `path`; names differ. For what is
+  // made of another checkpoint, which keeps metadata and side files.
+  static Checkpoint FromTensors(std::string path, MappedFile file,
+                                std::vector<TensorView> tensors);
+
   CheckpointFormat format() const { return format_; }
   // As given to Open.
   const std::string& path() const { return path_; }

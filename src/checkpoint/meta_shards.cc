@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <memory>
 #include <optional>
 
 #include "base/quote.h"
+#include "base/scratch_file.h"
 
 namespace hexllm {
 namespace {
@@ -63,43 +60,6 @@ std::optional<Split> SplitOf(const MetaShard& shard, const TensorView& tensor) {
   return std::nullopt;
 }
 
-// Appends to a file without a name.
-class Joiner {
- public:
-  static Result<Joiner> Create() {
-    Joiner joiner;
-    joiner.file_.reset(std::tmpfile());
-    if (joiner.file_ == nullptr) return joiner.Failed();
-    return joiner;
-  }
-
-  uint64_t size() const { return size_; }
-
-  Status Write(ByteSpan bytes) {
-    size_ += bytes.size();
-    if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size())
-      return OkStatus();
-    return Failed();
-  }
-
-  Result<MappedFile> Map() {
-    if (std::fflush(file_.get()) != 0) return Failed();
-    return MappedFile::Map(::fileno(file_.get()), "joined shards");
-  }
-
- private:
-  static Error Failed() {
-    return Error{ErrorCode::kEnvironment,
-                 fmt::format("temporary file for the joined shards: {}",
-                             std::strerror(errno))};
-  }
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::unique_ptr<std::FILE, Close> file_;
-  uint64_t size_ = 0;
-};
-
 // The slices of one tensor, one a shard.
 using Slices = std::vector<const TensorView*>;
 
@@ -139,19 +99,20 @@ Status CheckNoMore(std::span<const MetaShard> shards) {
   return OkStatus();
 }
 
-Status WriteColumns(const Slices& slices, Joiner& joiner) {
+Status WriteColumns(const Slices& slices, ScratchFile& joined) {
   const auto rows = static_cast<size_t>(slices[0]->shape[0]);
   const size_t row_bytes = slices[0]->data.size() / rows;
   for (size_t row = 0; row < rows; ++row) {
     for (const TensorView* slice : slices)
       HX_RETURN_IF_ERROR(
-          joiner.Write(slice->data.subspan(row * row_bytes, row_bytes)));
+          joined.Write(slice->data.subspan(row * row_bytes, row_bytes)));
   }
   return OkStatus();
 }
 
 // Writes the whole tensor; returns what it looks like, still without bytes.
-Result<TensorView> Join(const Slices& slices, Split split, Joiner& joiner) {
+Result<TensorView> Join(const Slices& slices, Split split,
+                        ScratchFile& joined) {
   TensorView whole = *slices[0];
   if (whole.shape.size() != 2)
     return Error{ErrorCode::kBadInput,
@@ -161,11 +122,11 @@ Result<TensorView> Join(const Slices& slices, Split split, Joiner& joiner) {
       static_cast<int64_t>(slices.size());
   whole.data = {};
   if (split == Split::kColumns) {
-    HX_RETURN_IF_ERROR(WriteColumns(slices, joiner));
+    HX_RETURN_IF_ERROR(WriteColumns(slices, joined));
     return whole;
   }
   for (const TensorView* slice : slices)
-    HX_RETURN_IF_ERROR(joiner.Write(slice->data));
+    HX_RETURN_IF_ERROR(joined.Write(slice->data));
   return whole;
 }
 
@@ -204,7 +165,7 @@ Result<std::vector<std::string>> MetaShardPaths(const std::string& path) {
 Result<MetaModel> JoinMetaShards(std::span<const MetaShard> shards) {
   HX_CHECK(shards.size() > 1);
   HX_RETURN_IF_ERROR(CheckNoMore(shards));
-  HX_ASSIGN_OR_RETURN(Joiner joiner, Joiner::Create());
+  HX_ASSIGN_OR_RETURN(ScratchFile joined, ScratchFile::Create("joined shards"));
   MetaModel model;
   std::vector<std::optional<uint64_t>> offsets;
   for (const TensorView& first : shards[0].tensors) {
@@ -218,13 +179,13 @@ Result<MetaModel> JoinMetaShards(std::span<const MetaShard> shards) {
     HX_ASSIGN_OR_RETURN(const Slices slices, FindSlices(shards, first));
     const bool replicated = *split == Split::kReplicated;
     offsets.push_back(replicated ? std::nullopt
-                                 : std::optional<uint64_t>(joiner.size()));
+                                 : std::optional<uint64_t>(joined.size()));
     HX_ASSIGN_OR_RETURN(TensorView whole, replicated
                                               ? Result<TensorView>(first)
-                                              : Join(slices, *split, joiner));
+                                              : Join(slices, *split, joined));
     model.tensors.push_back(std::move(whole));
   }
-  HX_ASSIGN_OR_RETURN(model.joined, joiner.Map());
+  HX_ASSIGN_OR_RETURN(model.joined, joined.Map());
   for (size_t i = 0; i < offsets.size(); ++i) {
     if (!offsets[i]) continue;
     const TensorView& first = shards[0].tensors[i];
