@@ -225,7 +225,7 @@ void AddRunFlags(CLI::App& app, EvalFlags& flags) {
       ->check(CLI::IsMember({"kv", "hybrid"}))
       ->type_name("kv|hybrid");
   app.add_option("--model", flags.checkpoint,
-                 "The checkpoint of an artifact, for its float graph")
+                 "The checkpoint of an artifact, for its stages fp and qdq")
       ->type_name("MODEL");
   app.add_option("--shard", "Only the items of part i of n, for `eval merge`")
       ->each([&flags](const std::string& text) {

@@ -119,7 +119,7 @@ Body AddLogits(CLI::App& app) {
                  "default: fp, or what the recipe or artifact is")
       ->type_name("fp|qdq|device");
   app.add_option("--model", flags->checkpoint,
-                 "The checkpoint of an artifact, for its float graph")
+                 "The checkpoint of an artifact, for its stages fp and qdq")
       ->type_name("MODEL");
   app.add_option("--ar-len", flags->ar_len,
                  "Tokens a step; default: all (model), the largest (artifact)")

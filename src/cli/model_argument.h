@@ -72,7 +72,7 @@ Result<std::optional<OutputFile>> OptionalOutput(
 
 // kUsage when `model` is an artifact and a flag was given that says how to read
 // or compile a checkpoint: an artifact is compiled already. With --model there
-// is a checkpoint to read, and its float graph alone is compiled. `allowed` is
+// is a checkpoint to read, from which fp and qdq are made. `allowed` is
 // a flag that the command has another use for.
 Status RefuseModelFlags(const CLI::App& app, const std::string& model,
                         std::string_view allowed = "");

@@ -8,6 +8,7 @@
 #include "base/quote.h"
 #include "cli/ids_argument.h"
 #include "cli/model_argument.h"
+#include "compile/requantize.h"
 #include "quant/recipe.h"
 
 namespace hexllm::cli {
@@ -34,20 +35,40 @@ Result<std::shared_ptr<const artifact::Artifact>> CompileStage(
   return CompileToMemory(model, options, progress);
 }
 
-// kUsage unless an artifact of stage `has` can show `stage`: its own one, or
-// the float graph of its checkpoint.
-Status CheckArtifactStage(const StageRequest& request, const std::string& has,
-                          const std::string& stage) {
-  const bool compiled = stage == "fp" && !request.checkpoint.empty();
-  if (stage.empty() || stage == has || compiled) return OkStatus();
-  return Error{
-      ErrorCode::kUsage,
-      fmt::format("{}: expected an artifact of stage {}, found {}{}",
-                  request.path, stage, has,
-                  stage == "fp" ? "; give its checkpoint with --model" : "")};
+// True when `stage` can be made from the checkpoint of an artifact of stage
+// `has`.
+bool IsMadeAgain(const std::string& has, const std::string& stage) {
+  return stage == "fp" || (stage == "qdq" && has == "device");
 }
 
-// An artifact has one stage; the float graph needs its checkpoint.
+// kUsage unless an artifact of stage `has` can show `stage`: its own one, or
+// one that its checkpoint gives.
+Status CheckArtifactStage(const StageRequest& request, const std::string& has,
+                          const std::string& stage) {
+  const bool made = IsMadeAgain(has, stage);
+  if (stage.empty() || stage == has || (made && !request.checkpoint.empty()))
+    return OkStatus();
+  return Error{ErrorCode::kUsage,
+               fmt::format("{}: expected an artifact of stage {}, found {}{}",
+                           request.path, stage, has,
+                           made ? "; give its checkpoint with --model" : "")};
+}
+
+// kBadInput unless `compiled` is of the same model as `artifact`.
+Status CheckSameModel(const artifact::Artifact& artifact,
+                      const artifact::Artifact& compiled,
+                      const std::string& checkpoint) {
+  const uint64_t expected = artifact.manifest().model_id;
+  const uint64_t found = compiled.manifest().model_id;
+  if (expected == found) return OkStatus();
+  return Error{
+      ErrorCode::kBadInput,
+      fmt::format("--model {}: expected the checkpoint of {}, model {:016x}, "
+                  "found model {:016x}",
+                  checkpoint, artifact.path(), expected, found)};
+}
+
+// An artifact has one stage; others need its checkpoint.
 Result<std::shared_ptr<const artifact::Artifact>> OpenArtifactStage(
     const StageRequest& request, const std::string& stage,
     ProgressSink& progress) {
@@ -55,17 +76,18 @@ Result<std::shared_ptr<const artifact::Artifact>> OpenArtifactStage(
   const std::string& has = artifact->manifest().stage;
   HX_RETURN_IF_ERROR(CheckArtifactStage(request, has, stage));
   if (stage.empty() || stage == has) return artifact;
+  StageRequest again = request;
+  if (stage == "qdq") {
+    HX_ASSIGN_OR_RETURN(again.options,
+                        RequantizeOptions(*artifact, request.options));
+  }
+  HX_ASSIGN_OR_RETURN(const Stage parsed, ParseStage(stage));
   HX_ASSIGN_OR_RETURN(
-      auto compiled,
-      CompileStage(request.checkpoint, Stage::kFloat, request, progress));
-  const uint64_t expected = artifact->manifest().model_id;
-  const uint64_t found = compiled->manifest().model_id;
-  if (expected == found) return compiled;
-  return Error{
-      ErrorCode::kBadInput,
-      fmt::format("--model {}: expected the checkpoint of {}, model {:016x}, "
-                  "found model {:016x}",
-                  request.checkpoint, request.path, expected, found)};
+      auto compiled, CompileStage(request.checkpoint, parsed, again, progress));
+  HX_RETURN_IF_ERROR(CheckSameModel(*artifact, *compiled, request.checkpoint));
+  if (stage == "qdq")
+    HX_RETURN_IF_ERROR(CheckSameEncodings(*artifact, *compiled));
+  return compiled;
 }
 
 }  // namespace

@@ -61,9 +61,11 @@ Status CheckStageOpens(const StageRequest& request, const std::string& stage,
 
 // The artifact of `stage` ("fp", "qdq" or "device", which is the HTP on x86's
 // simulator; "" = an artifact as it is, of a model
-// the float graph, or with a recipe its quantized one). kUsage when an artifact
-// is of another stage and --model is missing, and for an unknown stage;
-// kBadInput when --model is another model than the artifact's.
+// the float graph, or with a recipe its quantized one). The checkpoint of an
+// artifact gives fp, and of a device one qdq, as the artifact was quantized.
+// kUsage when an artifact is of another stage and --model is missing, and for
+// an unknown stage; kBadInput when --model is another model than the
+// artifact's, or is quantized otherwise (CheckSameEncodings).
 Result<std::shared_ptr<const artifact::Artifact>> OpenStage(
     const StageRequest& request, const std::string& stage,
     ProgressSink& progress);

@@ -65,6 +65,7 @@ uint64_t ModelId(const models::ModelSource& source) {
     out.Write<uint64_t>(layer.rope ? *layer.rope + 1 : 0);
     out.Write<uint64_t>(layer.window);
   }
+  out.WriteBytes(std::as_bytes(std::span(config.head_rotation)));
   return artifact::Checksum(AsBytes(std::move(out).Take()));
 }
 
@@ -82,6 +83,7 @@ artifact::Manifest ManifestOf(const models::ModelSource& source,
   manifest.context_tokens = static_cast<uint32_t>(context);
   manifest.mask_windows = source.config.windows;
   manifest.model_id = ModelId(source);
+  manifest.keys_rotated = !source.config.head_rotation.empty();
   for (const models::LayerConfig& layer : source.config.layer_configs) {
     manifest.key_ropes.push_back(layer.rope ? static_cast<int32_t>(*layer.rope)
                                             : -1);
@@ -154,6 +156,18 @@ Status AddText(const TextAssets& text, artifact::SegmentSink& sink,
   manifest.special_tokens = text.special_tokens;
   manifest.generation = text.generation;
   return OkStatus();
+}
+
+Result<std::string> TextSegment(const artifact::Artifact& artifact,
+                                std::string_view name) {
+  const auto index = artifact.FindSegment(name);
+  if (index &&
+      artifact.manifest().segments[*index].kind == artifact::SegmentKind::kText)
+    return std::string(AsText(artifact.Segment(*index)));
+  return Error{ErrorCode::kUsage,
+               fmt::format("{}: expected an artifact with a segment {}, found "
+                           "none; compile it again",
+                           artifact.path(), name)};
 }
 
 std::string ProducerName() { return fmt::format("hexllm {}", kVersion); }

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
+#include "artifact/artifact.h"
 #include "artifact/manifest.h"
 #include "artifact/segment_sink.h"
 #include "base/status.h"
@@ -28,6 +31,10 @@ Status AddEmbedding(const models::ModelSource& source,
 // Tokenizer, chat template, special tokens, defaults of generation.
 Status AddText(const TextAssets& text, artifact::SegmentSink& sink,
                artifact::Manifest& manifest);
+
+// A segment of text; kUsage when there is none of that name.
+Result<std::string> TextSegment(const artifact::Artifact& artifact,
+                                std::string_view name);
 
 // The text of the version that goes into artifacts: "hexllm 0.1.0".
 std::string ProducerName();

@@ -19,6 +19,7 @@
 #include "compile/graph_plan.h"
 #include "compile/probe_target.h"
 #include "compile/quantize.h"
+#include "compile/requantize.h"
 #include "compile/size_check.h"
 #include "compile/taps.h"
 #include "compile/targets.h"
@@ -189,13 +190,20 @@ PipelineOptions DumpOptions(const Job& job) {
   return options;
 }
 
+struct BuiltGraphs {
+  ir::Module module;
+  TokenSequences calibrated_on;
+};
+
 // The graphs with their encodings, ready to be lowered. Static recipes give
 // encodings to what the target's passes leave; the others to the weights alone,
 // which passes hand on.
-Result<ir::Module> BuildGraphs(const Job& job) {
+Result<BuiltGraphs> BuildGraphs(const Job& job) {
   job.progress.Begin("build graphs", "", 0);
+  BuiltGraphs built;
+  ir::Module& module = built.module;
   HX_ASSIGN_OR_RETURN(
-      ir::Module module,
+      module,
       models::BuildDecoder(
           job.source, GraphRequests(job.plan, job.options.prefill_logits)));
   HX_ASSIGN_OR_RETURN(const quant::ResolvedRecipe recipe,
@@ -222,10 +230,12 @@ Result<ir::Module> BuildGraphs(const Job& job) {
                                       .quantize = quantize}));
     }
     HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, DumpOptions(job)));
-    HX_RETURN_IF_ERROR(Quantize(module, recipe, quantize));
+    HX_ASSIGN_OR_RETURN(built.calibrated_on,
+                        Quantize(module, recipe, quantize));
     ModelRounding(job.options.target, module);
   } else {
-    HX_RETURN_IF_ERROR(Quantize(module, recipe, quantize));
+    HX_ASSIGN_OR_RETURN(built.calibrated_on,
+                        Quantize(module, recipe, quantize));
     const std::string_view pipeline =
         job.options.taps ? kStaticPipeline : job.options.target.name;
     HX_RETURN_IF_ERROR(RunPipeline(module, pipeline, DumpOptions(job)));
@@ -233,21 +243,19 @@ Result<ir::Module> BuildGraphs(const Job& job) {
   if (job.options.taps) {
     for (ir::Graph& graph : module.graphs) AddTaps(graph);
   }
-  return module;
+  return built;
 }
 
-// Recipe and encodings, for people and tools.
-Status AddQuantization(const Job& job, const ir::Module& module,
+// How the graphs were quantized; the encodings for who asked for them.
+Status AddQuantization(const Job& job, BuiltGraphs& built,
                        artifact::SegmentSink& sink, OutputFile* attrs) {
-  HX_RETURN_IF_ERROR(sink.Add({"recipe", artifact::SegmentKind::kText},
-                              AsBytes(quant::RecipeToJson(job.recipe)))
-                         .status());
-  HX_RETURN_IF_ERROR(sink.Add({"encodings", artifact::SegmentKind::kText},
-                              AsBytes(quant::EncodingsToJson(
-                                  module, quant::WeightScales::kLeftOut)))
-                         .status());
+  HX_RETURN_IF_ERROR(
+      AddQuantizationRecord({.recipe = quant::RecipeToJson(job.recipe),
+                             .soc = job.options.target.soc,
+                             .sequences = std::move(built.calibrated_on)},
+                            sink));
   if (attrs == nullptr) return OkStatus();
-  return attrs->Write(AsBytes(quant::EncodingsToJson(module)));
+  return attrs->Write(AsBytes(quant::EncodingsToJson(built.module)));
 }
 
 // The file for the encodings, opened before the work, so that a path that
@@ -294,11 +302,12 @@ Status AddEstimate(const Job& job, const ir::Module& module,
 Result<artifact::Manifest> EmitArtifact(const Job& job,
                                         artifact::SegmentSink& sink,
                                         OutputFile* attrs) {
-  HX_ASSIGN_OR_RETURN(const ir::Module module, BuildGraphs(job));
+  HX_ASSIGN_OR_RETURN(BuiltGraphs built, BuildGraphs(job));
+  const ir::Module& module = built.module;
   artifact::Manifest manifest = HeadOf(job, module);
   if (quant::Quantizes(job.recipe)) {
     manifest.stage = NeedsStaticRecipe(job.options.target) ? "device" : "qdq";
-    HX_RETURN_IF_ERROR(AddQuantization(job, module, sink, attrs));
+    HX_RETURN_IF_ERROR(AddQuantization(job, built, sink, attrs));
   }
   HX_RETURN_IF_ERROR(AddText(job.text, sink, manifest));
   HX_RETURN_IF_ERROR(
@@ -352,9 +361,9 @@ Result<HtpGraphs> BuildWithStandIns(const std::string& model_path,
   for_htp.target.name = "htp";
   HX_ASSIGN_OR_RETURN(Job job, Prepare(model_path, for_htp, progress));
   job.stand_ins = &stand_ins;
-  HX_ASSIGN_OR_RETURN(ir::Module module, BuildGraphs(job));
-  artifact::Manifest manifest = HeadOf(job, module);
-  return HtpGraphs{.module = std::move(module),
+  HX_ASSIGN_OR_RETURN(BuiltGraphs built, BuildGraphs(job));
+  artifact::Manifest manifest = HeadOf(job, built.module);
+  return HtpGraphs{.module = std::move(built.module),
                    .manifest = std::move(manifest),
                    .checkpoint = job.source.checkpoint};
 }

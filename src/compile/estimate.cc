@@ -14,6 +14,7 @@
 #include "backend/htp/soc_table.h"
 #include "backend/lower_entry.h"
 #include "base/json.h"
+#include "compile/artifact_parts.h"
 #include "compile/estimate_report.h"
 
 namespace hexllm {
@@ -23,19 +24,6 @@ Result<std::optional<htp::TraceMerger>> OpenTrace(const std::string& path) {
   if (path.empty()) return std::optional<htp::TraceMerger>();
   HX_ASSIGN_OR_RETURN(htp::TraceMerger trace, htp::TraceMerger::Create(path));
   return std::optional<htp::TraceMerger>(std::move(trace));
-}
-
-// A segment of text.
-Result<std::string> TextSegment(const artifact::Artifact& artifact,
-                                std::string_view name) {
-  const auto index = artifact.FindSegment(name);
-  if (index &&
-      artifact.manifest().segments[*index].kind == artifact::SegmentKind::kText)
-    return std::string(AsText(artifact.Segment(*index)));
-  return Error{ErrorCode::kUsage,
-               fmt::format("{}: expected an artifact with a segment {}, found "
-                           "none; compile it again",
-                           artifact.path(), name)};
 }
 
 Status CheckForHtp(const artifact::Artifact& artifact) {

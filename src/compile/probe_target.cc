@@ -79,7 +79,8 @@ Result<ir::Module> BuildLayers(const ProbeJob& job) {
                                .context = whole.context,
                                .progress = quiet,
                                .stand_ins = &stand_ins,
-                               .has_half = whole.has_half}));
+                               .has_half = whole.has_half})
+                         .status());
   return module;
 }
 

@@ -89,19 +89,20 @@ std::set<std::string> ChooseHalfTerms(const ir::Module& module,
 }
 
 // Warnings are dropped: they are about numbers.
-Status QuantizeWithStandIns(ir::Module& module,
-                            const quant::ResolvedRecipe& recipe,
-                            const QuantizeJob& job) {
+Result<TokenSequences> QuantizeWithStandIns(ir::Module& module,
+                                            const quant::ResolvedRecipe& recipe,
+                                            const QuantizeJob& job) {
   job.progress.Begin("quantize", "", 0);
   const quant::Ranges ranges = StandInRanges(module);
-  return quant::AssignEncodings(
-             module,
-             {.recipe = &recipe,
-              .ranges = &ranges,
-              .wide_k_layers = job.stand_ins->wide_k_layers,
-              .half_residual = ChooseHalfResidual(recipe.recipe, {}, job),
-              .progress = &job.progress})
-      .status();
+  HX_RETURN_IF_ERROR(
+      quant::AssignEncodings(
+          module, {.recipe = &recipe,
+                   .ranges = &ranges,
+                   .wide_k_layers = job.stand_ins->wide_k_layers,
+                   .half_residual = ChooseHalfResidual(recipe.recipe, {}, job),
+                   .progress = &job.progress})
+          .status());
+  return TokenSequences();
 }
 
 }  // namespace
@@ -142,14 +143,16 @@ bool IsStatic(const quant::Recipe& recipe) {
          quant::SchemeFamily::kStatic;
 }
 
-Status Quantize(ir::Module& module, const quant::ResolvedRecipe& recipe,
-                const QuantizeJob& job) {
+Result<TokenSequences> Quantize(ir::Module& module,
+                                const quant::ResolvedRecipe& recipe,
+                                const QuantizeJob& job) {
   if (job.stand_ins != nullptr)
     return QuantizeWithStandIns(module, recipe, job);
   Calibration calibration;
+  TokenSequences sequences;
   if (NeedsRanges(recipe)) {
     HX_ASSIGN_OR_RETURN(
-        const TokenSequences sequences,
+        sequences,
         MakeCalibrationSet(job.calibration, job.text, job.source.config.vocab,
                            static_cast<size_t>(job.context), job.progress));
     HX_ASSIGN_OR_RETURN(calibration, Calibrate({.source = job.source,
@@ -182,7 +185,7 @@ Status Quantize(ir::Module& module, const quant::ResolvedRecipe& recipe,
                                       .half_terms = std::move(terms),
                                       .progress = &job.progress}));
   for (const std::string& warning : warnings) job.progress.Warn(warning);
-  return OkStatus();
+  return sequences;
 }
 
 }  // namespace hexllm

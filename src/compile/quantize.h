@@ -51,10 +51,12 @@ bool IsStatic(const quant::Recipe& recipe);
 
 // Encodings of `module`: of the graphs as built for a recipe that is not
 // static, of the target-lowered ones for one that is; the latter calibrates.
-// Warnings and decisions go to `progress`. kBadInput for NaN or infinity in
+// Warnings and decisions go to `progress`. Returns the sequences that it
+// calibrated on, none without a calibration. kBadInput for NaN or infinity in
 // weights or activations and for an empty calibration set, kUsage for a
 // calibration that nothing needs.
-Status Quantize(ir::Module& module, const quant::ResolvedRecipe& recipe,
-                const QuantizeJob& job);
+Result<TokenSequences> Quantize(ir::Module& module,
+                                const quant::ResolvedRecipe& recipe,
+                                const QuantizeJob& job);
 
 }  // namespace hexllm

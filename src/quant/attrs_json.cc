@@ -39,7 +39,7 @@ Span SpanAt(const ir::Encoding& encoding, size_t i) {
           static_cast<float>(codes.most - zero_point) * scale};
 }
 
-void AddGrid(const ir::Encoding& encoding, WeightScales scales, Json& out) {
+void AddGrid(const ir::Encoding& encoding, Json& out) {
   if (encoding.axis < 0) {
     out["scale"] = encoding.scales[0];
     out["zero_point"] =
@@ -47,7 +47,7 @@ void AddGrid(const ir::Encoding& encoding, WeightScales scales, Json& out) {
   } else {
     out["axis"] = encoding.axis;
     if (encoding.block > 0) out["block"] = encoding.block;
-    if (scales == WeightScales::kAll) out["scales"] = encoding.scales;
+    out["scales"] = encoding.scales;
     if (!encoding.zero_points.empty())
       out["zero_points"] = encoding.zero_points;
   }
@@ -61,9 +61,9 @@ void AddGrid(const ir::Encoding& encoding, WeightScales scales, Json& out) {
   out["max"] = all.max;
 }
 
-Json ToJson(const ir::Encoding& encoding, WeightScales scales) {
+Json ToJson(const ir::Encoding& encoding) {
   Json out = {{"dtype", DTypeName(encoding.dtype)}, {"bits", BitsOf(encoding)}};
-  if (ir::HasCodes(encoding)) AddGrid(encoding, scales, out);
+  if (ir::HasCodes(encoding)) AddGrid(encoding, out);
   if (IsBlockType(encoding.dtype))
     out["block"] = GetDTypeInfo(encoding.dtype).block_elems;
   return out;
@@ -72,17 +72,16 @@ Json ToJson(const ir::Encoding& encoding, WeightScales scales) {
 void AddValues(const ir::Graph& graph, std::map<std::string, Json>& values) {
   for (const ir::GraphIo& io : graph.inputs) {
     if (const auto& encoding = graph[io.value].encoding)
-      values.emplace(graph[io.value].name,
-                     ToJson(*encoding, WeightScales::kAll));
+      values.emplace(graph[io.value].name, ToJson(*encoding));
   }
   for (const ir::Node& node : graph.nodes) {
     const ir::Value& value = graph[node.output];
     if (value.encoding && !IsDataMovement(node.op))
-      values.emplace(value.name, ToJson(*value.encoding, WeightScales::kAll));
+      values.emplace(value.name, ToJson(*value.encoding));
   }
 }
 
-void AddWeights(const ir::Module& module, WeightScales scales,
+void AddWeights(const ir::Module& module,
                 std::map<std::string, Json>& weights) {
   std::set<ir::ConstantId> seen;
   for (const ir::Graph& graph : module.graphs) {
@@ -91,7 +90,7 @@ void AddWeights(const ir::Module& module, WeightScales scales,
         continue;
       const ir::Constant& constant = module.constants[value.constant];
       if (constant.encoding)
-        weights.emplace(constant.name, ToJson(*constant.encoding, scales));
+        weights.emplace(constant.name, ToJson(*constant.encoding));
     }
   }
 }
@@ -104,10 +103,10 @@ Json ToObject(std::map<std::string, Json> members) {
 
 }  // namespace
 
-std::string EncodingsToJson(const ir::Module& module, WeightScales scales) {
+std::string EncodingsToJson(const ir::Module& module) {
   std::map<std::string, Json> values, weights;
   for (const ir::Graph& graph : module.graphs) AddValues(graph, values);
-  AddWeights(module, scales, weights);
+  AddWeights(module, weights);
   const Json out = {{"version", 1},
                     {"values", ToObject(std::move(values))},
                     {"weights", ToObject(std::move(weights))}};

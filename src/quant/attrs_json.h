@@ -2,16 +2,11 @@
 // tools to read. Not read back: artifacts carry their encodings themselves.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "ir/graph.h"
 
 namespace hexllm::quant {
-
-// What is written of the scales of weights: most of the text, and found again
-// from checkpoint and recipe.
-enum class WeightScales : uint8_t { kAll, kLeftOut };
 
 // By name, indented; values of all graphs (the same name means the same value)
 // and graph inputs under "values", constants under "weights":
@@ -23,7 +18,6 @@ enum class WeightScales : uint8_t { kAll, kLeftOut };
 // min and max are what the least and greatest code stand for (of any channel,
 // and of the greatest block factor). The factors of blocks are left out. Values
 // and weights without encoding are not listed, data movement neither.
-std::string EncodingsToJson(const ir::Module& module,
-                            WeightScales scales = WeightScales::kAll);
+std::string EncodingsToJson(const ir::Module& module);
 
 }  // namespace hexllm::quant
