@@ -6,57 +6,26 @@
 #include <cmath>
 #include <limits>
 
-#include "artifact/writer.h"
-#include "backend/cpu/lower.h"
-#include "backend/engines.h"
 #include "base/check.h"
 #include "base/quote.h"
-#include "compile/artifact_parts.h"
 #include "compile/calibration_cache.h"
 #include "compile/key_statistics.h"
+#include "compile/tapped_run.h"
 #include "compile/taps.h"
-#include "compile/targets.h"
-#include "models/decoder.h"
 #include "models/rope_table.h"
-#include "passes/pipeline.h"
 #include "quant/observer.h"
-#include "runtime/session.h"
 
 namespace hexllm {
 namespace {
 
-// T of the blocks. Larger ones cost memory for the taps and gain little.
-constexpr size_t kBlockTokens = 32;
-
 constexpr std::string_view kMaskedScores = ".masked_scores";
 constexpr std::string_view kKeyCache = ".k_cache";
 
-size_t LongestOf(const TokenSequences& sequences) {
-  size_t longest = 0;
-  for (const auto& ids : sequences) longest = std::max(longest, ids.size());
-  return longest;
-}
-
-Result<std::shared_ptr<const artifact::Artifact>> TappedArtifact(
-    const CalibrationJob& job) {
-  const size_t longest = LongestOf(job.sequences);
-  const auto block = static_cast<int64_t>(std::min(kBlockTokens, longest));
-  const auto context = static_cast<int64_t>(longest);
-  std::vector<models::GraphRequest> requests;
-  if (block > 1) {
-    requests.push_back({GraphKind::kPrefill, block, context, LogitsRows::kAll});
-  }
-  requests.push_back({GraphKind::kKv, 1, context, LogitsRows::kAll});
-  HX_ASSIGN_OR_RETURN(ir::Module module,
-                      models::BuildDecoder(job.source, requests));
-  HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, {}));
-  for (ir::Graph& graph : module.graphs) AddTaps(graph);
-  artifact::MemorySink sink;
-  artifact::Manifest manifest = ManifestOf(job.source, context);
-  HX_RETURN_IF_ERROR(AddRopeTables(job.source, context, sink, manifest));
-  NullProgress quiet;
-  HX_ASSIGN_OR_RETURN(manifest.graphs, cpu::Lower(module, sink, quiet));
-  return sink.Finish(std::move(manifest), job.source.checkpoint);
+TappedRun RunOf(const CalibrationJob& job) {
+  return {.source = job.source,
+          .sequences = job.sequences,
+          .threads = job.threads,
+          .progress = job.progress};
 }
 
 // Observers of all tapped values.
@@ -134,39 +103,16 @@ void AddRopeRanges(const models::ModelSource& source, int64_t positions,
   }
 }
 
-// Full blocks first, then what is left token by token: no step has padding.
-Status RunSequence(Session& session, std::span<const int32_t> ids) {
-  session.Reset();
-  const size_t whole = ids.size() / kBlockTokens * kBlockTokens;
-  if (whole > 0) HX_RETURN_IF_ERROR(session.Prefill(ids.first(whole)));
-  for (size_t i = whole; i < ids.size(); ++i)
-    HX_RETURN_IF_ERROR(session.Prefill(ids.subspan(i, 1)));
-  return OkStatus();
-}
-
 // Runs everything and observes it.
 Result<Calibration> Observe(
     const CalibrationJob& job,
     const std::shared_ptr<const artifact::Artifact>& artifact) {
-  HX_ASSIGN_OR_RETURN(const auto engine,
-                      CreateEngine("cpu", {.threads = job.threads}));
   Observers observers(job);
-  SessionOptions options;
-  options.on_tap = [&](const TapView& tap) {
+  const auto observe = [&](const TapView& tap) {
     observers.Add(tap);
     return OkStatus();
   };
-  HX_ASSIGN_OR_RETURN(const auto session,
-                      Session::Create({artifact, engine.get(), options}));
-  size_t total = 0;
-  for (const auto& ids : job.sequences) total += ids.size();
-  job.progress.Begin("calibrate", "tokens", static_cast<int64_t>(total));
-  size_t done = 0;
-  for (const auto& ids : job.sequences) {
-    HX_RETURN_IF_ERROR(RunSequence(*session, ids));
-    done += ids.size();
-    job.progress.Update(static_cast<int64_t>(done));
-  }
+  HX_RETURN_IF_ERROR(RunTapped(RunOf(job), artifact, "calibrate", observe));
   return observers.Finish();
 }
 
@@ -189,9 +135,10 @@ Result<Calibration> FindOrObserve(
 
 Result<Calibration> Calibrate(const CalibrationJob& job) {
   HX_CHECK(!job.sequences.empty());
-  HX_ASSIGN_OR_RETURN(const auto artifact, TappedArtifact(job));
+  HX_ASSIGN_OR_RETURN(const auto artifact, BuildTapped(RunOf(job), AddTaps));
   HX_ASSIGN_OR_RETURN(Calibration result, FindOrObserve(job, artifact));
-  AddRopeRanges(job.source, static_cast<int64_t>(LongestOf(job.sequences)),
+  AddRopeRanges(job.source,
+                static_cast<int64_t>(LongestSequence(job.sequences)),
                 result.ranges);
   return result;
 }

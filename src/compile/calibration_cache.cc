@@ -1,6 +1,6 @@
 #include "compile/calibration_cache.h"
 
-#include "artifact/manifest_codec.h"
+#include "compile/tapped_run.h"
 
 namespace hexllm {
 
@@ -16,14 +16,8 @@ ObserverChoice ChooseObserver(const quant::ResolvedRecipe& recipe,
 Digest CalibrationKey(const CalibrationJob& job,
                       const artifact::Artifact& tapped) {
   Hasher key = job.cache->StartKey("calibration");
-  artifact::Manifest manifest = tapped.manifest();
-  manifest.model_name.clear();  // where the model lies does not matter
-  key.Add(artifact::EncodeManifest(manifest));
-  for (uint32_t i = 0; i < manifest.segments.size(); ++i)
-    key.Add(tapped.Segment(i));
-  for (const std::vector<int32_t>& ids : job.sequences)
-    key.AddNumbers<int32_t>(ids);
-  for (const artifact::GraphEntry& graph : manifest.graphs) {
+  AddToKey(tapped, job.sequences, key);
+  for (const artifact::GraphEntry& graph : tapped.manifest().graphs) {
     for (const artifact::IoSpec& output : graph.outputs) {
       if (output.role.kind != RoleKind::kTap) continue;
       const auto [settings, bits] =

@@ -48,14 +48,6 @@ std::set<int64_t> LayersToProbe(const ProbeJob& job) {
   return layers;
 }
 
-// Scales that are found fast: they do not matter.
-quant::ResolvedRecipe WithoutSearch(quant::ResolvedRecipe recipe) {
-  recipe.recipe.defaults.weight_observer = quant::WeightObserverKind::kMinMax;
-  for (auto& [name, settings] : recipe.layers)
-    settings.weight_observer = quant::WeightObserverKind::kMinMax;
-  return recipe;
-}
-
 Result<ir::Module> BuildLayers(const ProbeJob& job) {
   GraphPlan plan = job.plan;
   plan.shards = job.quantize.source.config.layers;  // a layer each
@@ -72,7 +64,7 @@ Result<ir::Module> BuildLayers(const ProbeJob& job) {
   const StandIns stand_ins;
   NullProgress quiet;
   const QuantizeJob& whole = job.quantize;
-  HX_RETURN_IF_ERROR(Quantize(module, WithoutSearch(job.recipe),
+  HX_RETURN_IF_ERROR(Quantize(module, job.recipe,
                               {.source = whole.source,
                                .text = whole.text,
                                .calibration = whole.calibration,

@@ -9,9 +9,11 @@
 #include "base/half.h"
 #include "base/quote.h"
 #include "compile/calibrate.h"
+#include "compile/weight_tools.h"
 #include "models/decoder.h"
 #include "quant/assign.h"
 #include "quant/residual.h"
+#include "quant/weight_search.h"
 
 namespace hexllm {
 namespace {
@@ -88,15 +90,35 @@ std::set<std::string> ChooseHalfTerms(const ir::Module& module,
   return terms;
 }
 
+bool WantsSearch(const quant::ResolvedRecipe& recipe) {
+  return quant::WantsSearch(recipe.recipe.defaults) ||
+         std::ranges::any_of(recipe.layers, [](const auto& layer) {
+           return quant::WantsSearch(layer.second);
+         });
+}
+
+// The same but for what is found by searching: scales and codes do not matter
+// in graphs that never run.
+quant::ResolvedRecipe WithoutSearch(quant::ResolvedRecipe recipe) {
+  const auto simplify = [](quant::LayerSettings& settings) {
+    settings.weight_observer = quant::WeightObserverKind::kMinMax;
+    settings.rounding = quant::RoundingKind::kNearest;
+  };
+  simplify(recipe.recipe.defaults);
+  for (auto& [name, settings] : recipe.layers) simplify(settings);
+  return recipe;
+}
+
 // Warnings are dropped: they are about numbers.
 Result<TokenSequences> QuantizeWithStandIns(ir::Module& module,
                                             const quant::ResolvedRecipe& recipe,
                                             const QuantizeJob& job) {
   job.progress.Begin("quantize", "", 0);
+  const quant::ResolvedRecipe simple = WithoutSearch(recipe);
   const quant::Ranges ranges = StandInRanges(module);
   HX_RETURN_IF_ERROR(
       quant::AssignEncodings(
-          module, {.recipe = &recipe,
+          module, {.recipe = &simple,
                    .ranges = &ranges,
                    .wide_k_layers = job.stand_ins->wide_k_layers,
                    .half_residual = ChooseHalfResidual(recipe.recipe, {}, job),
@@ -175,15 +197,26 @@ Result<TokenSequences> Quantize(ir::Module& module,
   std::set<std::string> terms;
   if (half)
     terms = ChooseHalfTerms(module, recipe, calibration.ranges, job.progress);
+  std::optional<WeightTools> tools;
+  if (WantsSearch(recipe)) {
+    const TappedRun run = {.source = job.source,
+                           .sequences = sequences,
+                           .threads = job.threads,
+                           .progress = job.progress};
+    tools.emplace(module, recipe, run, job.cache);
+    HX_RETURN_IF_ERROR(tools->Prepare());
+  }
   job.progress.Begin("quantize", "", 0);
   HX_ASSIGN_OR_RETURN(
       const std::vector<std::string> warnings,
-      quant::AssignEncodings(module, {.recipe = &recipe,
-                                      .ranges = &calibration.ranges,
-                                      .wide_k_layers = wide,
-                                      .half_residual = half,
-                                      .half_terms = std::move(terms),
-                                      .progress = &job.progress}));
+      quant::AssignEncodings(module,
+                             {.recipe = &recipe,
+                              .ranges = &calibration.ranges,
+                              .wide_k_layers = wide,
+                              .half_residual = half,
+                              .half_terms = std::move(terms),
+                              .search = tools ? &tools->context() : nullptr,
+                              .progress = &job.progress}));
   for (const std::string& warning : warnings) job.progress.Warn(warning);
   return sequences;
 }

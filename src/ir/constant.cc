@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/dequantize.h"
+#include "ir/encode.h"
 
 namespace hexllm::ir {
 
@@ -20,7 +21,7 @@ int64_t RowElems(const Constant& constant) {
 }
 
 ByteSpan RowBytes(const Constant& constant, int64_t row) {
-  HX_CHECK(row >= 0 && row < NumRows(constant));
+  HX_CHECK(row >= 0 && row < NumRows(constant) && constant.codes.empty());
   const auto row_bytes =
       StorageBytes(constant.type.dtype, {RowElems(constant)});
   HX_CHECK(row_bytes.has_value());
@@ -35,6 +36,12 @@ ByteSpan RowBytes(const Constant& constant, int64_t row) {
 
 void ReadRow(const Constant& constant, int64_t row, std::span<float> out) {
   HX_CHECK(static_cast<int64_t>(out.size()) == RowElems(constant));
+  if (!constant.codes.empty()) {
+    const auto codes = Slice(
+        constant.codes, static_cast<uint64_t>(row) * out.size(), out.size());
+    HX_CHECK(codes.has_value() && constant.encoding.has_value());
+    return DecodeRow(*constant.encoding, row, *codes, out);
+  }
   DequantizeRow(constant.type.dtype, RowBytes(constant, row), out);
 }
 
@@ -50,7 +57,18 @@ const Constant& ConstantStore::operator[](ConstantId id) const {
 
 void ConstantStore::SetEncoding(ConstantId id, Encoding encoding) {
   HX_CHECK(id.valid() && static_cast<size_t>(id.index) < constants_.size());
-  constants_[static_cast<size_t>(id.index)].encoding = std::move(encoding);
+  Constant& constant = constants_[static_cast<size_t>(id.index)];
+  constant.encoding = std::move(encoding);
+  constant.codes = {};
+  constant.codes_owner = {};
+}
+
+void ConstantStore::SetCodes(ConstantId id, ByteSpan codes,
+                             std::shared_ptr<const void> owner) {
+  HX_CHECK((*this)[id].encoding.has_value());
+  Constant& constant = constants_[static_cast<size_t>(id.index)];
+  constant.codes = codes;
+  constant.codes_owner = std::move(owner);
 }
 
 }  // namespace hexllm::ir

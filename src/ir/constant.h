@@ -32,14 +32,23 @@ struct Constant {
   std::vector<int64_t> rows = {};
   // Set by the quantizer: its numbers are the stored ones rounded to this.
   std::optional<Encoding> encoding = {};
+  // Where the quantizer chose other codes of `encoding` (i8 along axis 0 or
+  // none) than the nearest: one byte an element, row by row in logical order,
+  // so `rows` has no say. Empty = the nearest.
+  ByteSpan codes = {};
+  std::shared_ptr<const void> codes_owner = {};
 };
 
 int64_t NumRows(const Constant& constant);
 // Elements of a row.
 int64_t RowElems(const Constant& constant);
-// Stored bytes of logical row `row`.
+// Stored bytes of logical row `row`, of a constant without chosen codes
+// (checked).
 ByteSpan RowBytes(const Constant& constant, int64_t row);
-// Row `row` widened to float; out.size() == RowElems.
+// The numbers of row `row` before they are rounded to the encoding;
+// out.size() == RowElems. Of chosen codes: what they stand for, which rounds to
+// just these codes (ir/encode.h), so that nobody who reads rows here and rounds
+// them can miss a choice.
 void ReadRow(const Constant& constant, int64_t row, std::span<float> out);
 
 // The constants of one module. Graphs refer to them by id, so graphs that share
@@ -48,7 +57,11 @@ class ConstantStore {
  public:
   ConstantId Add(Constant constant);
   const Constant& operator[](ConstantId id) const;
+  // Of nearest codes, until SetCodes.
   void SetEncoding(ConstantId id, Encoding encoding);
+  // As Constant::codes; the constant has its encoding.
+  void SetCodes(ConstantId id, ByteSpan codes,
+                std::shared_ptr<const void> owner);
   size_t size() const { return constants_.size(); }
 
  private:

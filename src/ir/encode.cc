@@ -80,6 +80,20 @@ void ForEachRun(const Encoding& encoding, const Shape& shape, size_t count,
   }
 }
 
+// The same for row `row` of a tensor that has `count` elements a row and an
+// encoding along axis 0 or none.
+template <typename Visit>
+void ForEachRunOfRow(const Encoding& encoding, int64_t row, size_t count,
+                     Visit visit) {
+  HX_CHECK(encoding.axis <= 0);
+  const size_t index = encoding.axis < 0 ? 0 : static_cast<size_t>(row);
+  HX_CHECK(index < encoding.scales.size());
+  if (encoding.block == 0) return visit(GridAt(encoding, index), 0, count);
+  const auto block = static_cast<size_t>(encoding.block);
+  for (size_t begin = 0; begin < count; begin += block)
+    visit(BlockGrid(encoding, index, begin / block), begin, begin + block);
+}
+
 void RoundRows(DType dtype, size_t width, std::span<float> values) {
   const auto bytes = StorageBytes(dtype, {static_cast<int64_t>(width)});
   HX_CHECK(bytes.has_value());
@@ -120,18 +134,22 @@ float DecodeOne(const Encoding& encoding, int32_t code) {
 
 void EncodeRow(const Encoding& encoding, int64_t row,
                std::span<const float> values, std::span<int32_t> codes) {
-  HX_CHECK(encoding.axis <= 0 && values.size() == codes.size());
-  const size_t index = encoding.axis < 0 ? 0 : static_cast<size_t>(row);
-  HX_CHECK(index < encoding.scales.size());
-  const size_t run = encoding.block > 0 ? static_cast<size_t>(encoding.block)
-                                        : std::max<size_t>(1, values.size());
-  for (size_t begin = 0; begin < values.size(); begin += run) {
-    const Grid grid = encoding.block > 0
-                          ? BlockGrid(encoding, index, begin / run)
-                          : GridAt(encoding, index);
-    for (size_t i = begin; i < begin + run; ++i)
-      codes[i] = Encode(grid, values[i]);
-  }
+  HX_CHECK(values.size() == codes.size());
+  ForEachRunOfRow(encoding, row, values.size(),
+                  [&](const Grid& grid, size_t begin, size_t end) {
+                    for (size_t i = begin; i < end; ++i)
+                      codes[i] = Encode(grid, values[i]);
+                  });
+}
+
+void DecodeRow(const Encoding& encoding, int64_t row, ByteSpan codes,
+               std::span<float> values) {
+  HX_CHECK(values.size() == codes.size() && encoding.dtype == DType::kI8);
+  ForEachRunOfRow(encoding, row, values.size(),
+                  [&](const Grid& grid, size_t begin, size_t end) {
+                    for (size_t i = begin; i < end; ++i)
+                      values[i] = Decode(grid, static_cast<int8_t>(codes[i]));
+                  });
 }
 
 void RoundToEncoding(const Encoding& encoding, const Shape& shape,

@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 
+#include "base/bytes.h"
 #include "ir/types.h"
 
 namespace hexllm::ir {
@@ -38,6 +39,12 @@ float DecodeOne(const Encoding& encoding, int32_t code);
 // or none. values.size() == codes.size().
 void EncodeRow(const Encoding& encoding, int64_t row,
                std::span<const float> values, std::span<int32_t> codes);
+
+// What the i8 codes of row `row` stand for, under the same conditions. Rounding
+// that gives the codes again: with magnitudes of 7 or 127 the two roundings of
+// code * scale / scale are far from a half.
+void DecodeRow(const Encoding& encoding, int64_t row, ByteSpan codes,
+               std::span<float> values);
 
 // Rounds the elements of a tensor of `shape`, in place, to what codes can stand
 // for (kF16: to half precision). Block types: rows are rounded as

@@ -32,6 +32,7 @@ const Digest& Fingerprints::OfConstant(ConstantId id) {
   hasher.AddNumbers<int64_t>(constant.rows);
   hasher.AddNumber(constant.encoding.has_value());
   if (constant.encoding) AddEncoding(*constant.encoding, hasher);
+  hasher.Add(constant.codes);
   return place->second = hasher.Finish();
 }
 

@@ -65,7 +65,12 @@ Status CheckStorage(const Constant& constant) {
 Status CheckConstant(const Constant& constant) {
   HX_RETURN_IF_ERROR(CheckStorage(constant));
   if (!constant.encoding) return OkStatus();
-  return CheckEncoding(*constant.encoding, constant.type);
+  HX_RETURN_IF_ERROR(CheckEncoding(*constant.encoding, constant.type));
+  const int64_t elements = NumRows(constant) * RowElems(constant);
+  if (constant.codes.empty() || std::ssize(constant.codes) == elements)
+    return OkStatus();
+  return Bad(fmt::format("expected {} chosen codes, found {}", elements,
+                         constant.codes.size()));
 }
 
 // What an encoded constant may be used for: codes of 32 bits are those of

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -180,7 +181,10 @@ Result<std::vector<std::string>> AssignEncodings(ir::Module& module,
   ProgressSink& progress =
       options.progress == nullptr ? no_progress : *options.progress;
   std::vector<std::string> warnings;
-  ConstantEncoder constants(module.constants, progress, warnings);
+  std::optional<WeightSearch> search;
+  if (options.search != nullptr) search.emplace(*options.search);
+  ConstantEncoder constants(module.constants, progress, warnings,
+                            search ? &*search : nullptr);
   RangeTable ranges(options.ranges, warnings);
   progress.Begin("encode weights", "weights",
                  FindPlainConstants(module, *options.recipe, constants));

@@ -45,6 +45,7 @@
 #include "ir/graph.h"
 #include "quant/range.h"
 #include "quant/recipe.h"
+#include "quant/weight_search.h"
 
 namespace hexllm::quant {
 
@@ -73,6 +74,8 @@ struct AssignOptions {
   // Linears whose outputs are kF16 as well: terms of the stream so large that
   // codes would be too coarse.
   std::set<std::string> half_terms = {};
+  // What layers with seq_mse or gptq need (WantsSearch; checked).
+  const SearchContext* search = nullptr;
   ProgressSink* progress = nullptr;  // null = none
 };
 
@@ -83,10 +86,10 @@ struct AssignOptions {
 // Returns warnings, one line each, with the value or tensor: numbers clipped,
 // values that were always 0, output channels of nothing but zeros, weights that
 // a large bias makes coarser.
-// kBadInput: a range that is missing or not finite; what WeightEncoding says;
-// NaN or infinity in a constant that stays as stored, unless all do.
-// kUnsupported: an op that has no encodings (attention must be decomposed).
-// After an error the module is in an unspecified state.
+// kBadInput: a range that is missing or not finite; what WeightEncoding and
+// the layers' inputs say; NaN or infinity in a constant that stays as stored,
+// unless all do. kUnsupported: an op that has no encodings (attention must be
+// decomposed). After an error the module is in an unspecified state.
 Result<std::vector<std::string>> AssignEncodings(ir::Module& module,
                                                  const AssignOptions& options);
 

@@ -10,21 +10,43 @@
 
 namespace hexllm::quant {
 
+namespace {
+
+bool Has(const ir::Constant& constant, const ir::Encoding& encoding,
+         const ChosenCodes& codes) {
+  return constant.encoding == encoding &&
+         std::ranges::equal(constant.codes, codes.bytes);
+}
+
+}  // namespace
+
 ir::ConstantId ConstantEncoder::Place(ir::ConstantId id, ir::Encoding encoding,
-                                      const std::string& name) {
-  const auto& present = constants_[id].encoding;
-  if (!plain_.contains(id) && (!present || *present == encoding)) {
-    if (!present) constants_.SetEncoding(id, std::move(encoding));
-    return id;
+                                      const std::string& name,
+                                      ChosenCodes codes) {
+  if (!plain_.contains(id)) {
+    if (Has(constants_[id], encoding, codes)) return id;
+    if (!constants_[id].encoding) {
+      constants_.SetEncoding(id, std::move(encoding));
+      constants_.SetCodes(id, codes.bytes, std::move(codes.owner));
+      return id;
+    }
   }
   for (const ir::ConstantId copy : copies_[id])
-    if (constants_[copy].encoding == encoding) return copy;
+    if (Has(constants_[copy], encoding, codes)) return copy;
   ir::Constant copy = constants_[id];
   copy.name = name;
   copy.encoding = std::move(encoding);
+  copy.codes = codes.bytes;
+  copy.codes_owner = std::move(codes.owner);
   const ir::ConstantId added = constants_.Add(std::move(copy));
   copies_[id].push_back(added);
   return added;
+}
+
+ir::Constant ConstantEncoder::Stored(ir::ConstantId id) const {
+  ir::Constant stored = constants_[id];
+  stored.codes = {};
+  return stored;
 }
 
 void ConstantEncoder::WarnOnce(std::string warning) {
@@ -61,10 +83,20 @@ Result<ir::ConstantId> ConstantEncoder::Weight(ir::ConstantId id,
   const std::pair key(id, layer);
   if (const auto found = given_.find(key); found != given_.end())
     return found->second;
+  HX_CHECK(search_ != nullptr || !WantsSearch(settings));
   WeightReport report;
+  const ir::Constant stored = Stored(id);
   HX_ASSIGN_OR_RETURN(ir::Encoding encoding,
-                      WeightEncoding(constants_[id], settings, &report));
+                      WeightEncoding(stored, settings, &report));
+  const WeightSearch::Target target = {stored, layer, settings};
+  if (settings.weight_observer == WeightObserverKind::kSeqMse) {
+    HX_ASSIGN_OR_RETURN(encoding, search_->Scales(target, std::move(encoding)));
+  }
   HX_RETURN_IF_ERROR(AddBiasRoom(id, layer, bias, encoding));
+  ChosenCodes codes;
+  if (settings.rounding == RoundingKind::kGptq) {
+    HX_ASSIGN_OR_RETURN(codes, search_->Codes(target, encoding));
+  }
   if (report.zero_channels > 0) {
     warnings_.push_back(
         fmt::format("layer {}: {} of the {} output channels of tensor {} are "
@@ -73,7 +105,8 @@ Result<ir::ConstantId> ConstantEncoder::Weight(ir::ConstantId id,
                     Quoted(constants_[id].name)));
   }
   progress_.Update(++weights_done_);
-  return given_[key] = Place(id, std::move(encoding), layer + ".weight");
+  return given_[key] = Place(id, std::move(encoding), layer + ".weight",
+                             std::move(codes));
 }
 
 ir::ConstantId ConstantEncoder::Bias(ir::ConstantId id,

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "ir/graph.h"
 #include "quant/recipe.h"
+#include "quant/weight_search.h"
 
 namespace hexllm::quant {
 
@@ -25,10 +26,14 @@ struct BiasOf {
 // read, or one with the same bytes where another reader wants other numbers.
 class ConstantEncoder {
  public:
-  // Borrows; all must outlive this.
+  // Borrows; all must outlive this. `search` may be null where no layer wants
+  // it (WantsSearch; checked).
   ConstantEncoder(ir::ConstantStore& constants, ProgressSink& progress,
-                  std::vector<std::string>& warnings)
-      : constants_(constants), progress_(progress), warnings_(warnings) {}
+                  std::vector<std::string>& warnings, WeightSearch* search)
+      : constants_(constants),
+        progress_(progress),
+        warnings_(warnings),
+        search_(search) {}
 
   // Adds a warning, unless it was given before (by another graph).
   void WarnOnce(std::string warning);
@@ -36,8 +41,9 @@ class ConstantEncoder {
   // Some reader wants this constant as it is stored.
   void KeepPlain(ir::ConstantId id) { plain_.insert(id); }
 
-  // The weight of a linear; see WeightEncoding. Where codes of a bias are added
-  // to its products, the scales leave room for them. Reports progress.
+  // The weight of a linear; see WeightEncoding and WeightSearch. Where codes of
+  // a bias are added to its products, the scales leave room for them. Reports
+  // progress.
   Result<ir::ConstantId> Weight(ir::ConstantId id, const std::string& layer,
                                 const LayerSettings& settings,
                                 const BiasOf& bias = {});
@@ -57,12 +63,15 @@ class ConstantEncoder {
  private:
   Status AddBiasRoom(ir::ConstantId id, const std::string& layer,
                      const BiasOf& bias, ir::Encoding& encoding);
+  // Without the codes that another reader may have been given.
+  ir::Constant Stored(ir::ConstantId id) const;
   ir::ConstantId Place(ir::ConstantId id, ir::Encoding encoding,
-                       const std::string& name);
+                       const std::string& name, ChosenCodes codes = {});
 
   ir::ConstantStore& constants_;
   ProgressSink& progress_;
   std::vector<std::string>& warnings_;
+  WeightSearch* search_;
   std::set<ir::ConstantId> plain_;
   std::set<ir::ConstantId> checked_;
   // What a reader was given for a constant.

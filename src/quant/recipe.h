@@ -30,6 +30,14 @@ enum class ObserverKind : uint8_t {
 enum class WeightObserverKind : uint8_t {
   kMinMax,  // the greatest magnitude
   kMse,     // the best of `mse_candidates` shrunk ranges by squared error
+  kSeqMse,  // the best of `seq_mse_candidates` by the squared error of what the
+            // layer gives on calibration's inputs
+};
+
+// How codes are chosen, given the scales.
+enum class RoundingKind : uint8_t {
+  kNearest,
+  kGptq,  // each makes up for the rounding of those before it
 };
 
 // What shares one scale. Blocks are part of the scheme (16a4w_block).
@@ -54,7 +62,9 @@ struct LayerSettings {
   int block = 32;                  // of kBlocks; only for schemes with blocks
   WeightGranularity granularity = WeightGranularity::kPerChannel;
   WeightObserverKind weight_observer = WeightObserverKind::kMinMax;
-  int mse_candidates = 50;  // 1 to 1000; only for kMse
+  int mse_candidates = 50;      // 1 to 1000; only for kMse
+  int seq_mse_candidates = 50;  // 1 to 1000; only for kSeqMse
+  RoundingKind rounding = RoundingKind::kNearest;
   ObserverKind observer = ObserverKind::kMinMax;
   double percentile = 99.99;  // in (50, 100]; only for kPercentile
   double momentum = 0.1;      // in (0, 1]; weight of the newest batch; only for
@@ -77,6 +87,8 @@ struct Rule {
   std::optional<WeightGranularity> granularity;
   std::optional<WeightObserverKind> weight_observer;
   std::optional<int> mse_candidates;
+  std::optional<int> seq_mse_candidates;
+  std::optional<RoundingKind> rounding;
   std::optional<ObserverKind> observer;
   std::optional<double> percentile;
   std::optional<double> momentum;

@@ -180,18 +180,19 @@ TEST(BuiltinRecipes, LayerRangesAreThoseOfTheModels) {
             (std::vector<int>{21, 22, 23, 24, 25, 26, 27}));
 }
 
-TEST(BuiltinRecipes, SquaredErrorAndSymmetryWhereTheModelsHaveThem) {
-  const std::set<std::string_view> mse = {"llama3_2-1b_instruct", "qwen3-0_6b"};
+TEST(BuiltinRecipes, SeqMseAndSymmetryWhereTheModelsHaveThem) {
+  const std::set<std::string_view> seq_mse = {"llama3_2-1b_instruct",
+                                              "qwen3-0_6b"};
   const std::set<std::string_view> symmetric = {"stories110m", "phi_4_mini"};
   for (const Row& row : kRows) {
     const auto recipe = FindRecipe(std::string(row.recipe));
     const auto resolved = ResolveRecipe(*recipe, DecoderLayers(row.layers));
     ASSERT_TRUE(resolved.ok());
     const LayerSettings& gate = resolved->For(LayerName(0, "mlp.gate_proj"));
-    EXPECT_EQ(gate.weight_observer == WeightObserverKind::kMse,
-              mse.count(row.recipe) > 0)
+    EXPECT_EQ(gate.weight_observer == WeightObserverKind::kSeqMse,
+              seq_mse.count(row.recipe) > 0)
         << row.recipe;
-    EXPECT_EQ(gate.mse_candidates, 50);
+    EXPECT_EQ(gate.seq_mse_candidates, 50);
     EXPECT_FALSE(gate.symmetric_activations);
     EXPECT_EQ(
         resolved->For(LayerName(0, "self_attn.v_proj")).symmetric_activations,

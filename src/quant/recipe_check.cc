@@ -98,6 +98,25 @@ Status CheckConflicts(const Recipe& recipe) {
   return OkStatus();
 }
 
+// What chooses by a layer's inputs needs codes of 4 or 8 bits.
+Status CheckSearch(const LayerSettings& settings) {
+  const Scheme& scheme = *settings.scheme;
+  if (scheme.activations == ActivationKind::kStatic && scheme.weight_bits <= 8)
+    return OkStatus();
+  const auto unfit = [&](std::string_view key, std::string_view plain,
+                         std::string_view found) {
+    return Bad(fmt::format(
+        "{}: expected {} for scheme {}, whose weights are not 4 or 8 bits "
+        "wide, found {}",
+        key, plain, scheme.name, found));
+  };
+  if (settings.weight_observer == WeightObserverKind::kSeqMse)
+    return unfit("weight_observer", "min_max or mse", "seq_mse");
+  if (settings.rounding == RoundingKind::kGptq)
+    return unfit("rounding", "nearest", "gptq");
+  return OkStatus();
+}
+
 }  // namespace
 
 Status CheckRecipe(const Recipe& recipe) {
@@ -138,7 +157,7 @@ Status CheckSettings(const LayerSettings& settings) {
         "per_channel",
         scheme.name));
   }
-  return OkStatus();
+  return CheckSearch(settings);
 }
 
 std::string RuleLabel(const Recipe& recipe, size_t index) {

@@ -27,6 +27,11 @@ constexpr EnumName<WeightGranularity> kGranularities[] = {
 constexpr EnumName<WeightObserverKind> kWeightObservers[] = {
     {"min_max", WeightObserverKind::kMinMax},
     {"mse", WeightObserverKind::kMse},
+    {"seq_mse", WeightObserverKind::kSeqMse},
+};
+constexpr EnumName<RoundingKind> kRoundings[] = {
+    {"nearest", RoundingKind::kNearest},
+    {"gptq", RoundingKind::kGptq},
 };
 constexpr EnumName<ObserverKind> kObservers[] = {
     {"min_max", ObserverKind::kMinMax},
@@ -108,6 +113,14 @@ Result<WeightObserverKind> ReadWeightObserver(const Json& json) {
 
 Json WriteWeightObserver(const WeightObserverKind& value) {
   return WriteEnum(value, kWeightObservers);
+}
+
+Result<RoundingKind> ReadRounding(const Json& json) {
+  return ReadEnum(json, kRoundings, "rounding");
+}
+
+Json WriteRounding(const RoundingKind& value) {
+  return WriteEnum(value, kRoundings);
 }
 
 Result<ObserverKind> ReadObserver(const Json& json) {

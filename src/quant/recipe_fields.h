@@ -33,6 +33,8 @@ Json WriteGranularity(const WeightGranularity& value);
 Result<WeightObserverKind> ReadWeightObserver(const Json& json);
 Json WriteWeightObserver(const WeightObserverKind& value);
 Result<int> ReadMseCandidates(const Json& json);
+Result<RoundingKind> ReadRounding(const Json& json);
+Json WriteRounding(const RoundingKind& value);
 Result<ObserverKind> ReadObserver(const Json& json);
 Json WriteObserver(const ObserverKind& value);
 Result<double> ReadPercentile(const Json& json);
@@ -72,6 +74,11 @@ Status ForEachField(Visit&& visit) {
          next(Field<int>{"mse_candidates", &S::mse_candidates,
                          &Rule::mse_candidates, ReadMseCandidates,
                          WritePlain}) &&
+         next(Field<int>{"seq_mse_candidates", &S::seq_mse_candidates,
+                         &Rule::seq_mse_candidates, ReadMseCandidates,
+                         WritePlain}) &&
+         next(Field<RoundingKind>{"rounding", &S::rounding, &Rule::rounding,
+                                  ReadRounding, WriteRounding}) &&
          next(Field<ObserverKind>{"observer", &S::observer, &Rule::observer,
                                   ReadObserver, WriteObserver}) &&
          next(Field<double>{"percentile", &S::percentile, &Rule::percentile,

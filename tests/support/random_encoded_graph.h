@@ -178,6 +178,7 @@ class RandomEncoder {
             Codes(RangeOf(ReadAll(node.inputs[i])), DType::kU16));
       } else if (i == 1) {
         Set(node.inputs[1], WeightCodes(node));
+        ChooseCodes(graph_[node.inputs[1]].constant);
       } else {
         Set(node.inputs[i], BiasCodes(node));
       }
@@ -193,6 +194,28 @@ class RandomEncoder {
   void Set(ir::ValueId id, std::optional<ir::Encoding> encoding) {
     if (encoding)
       module_.constants.SetEncoding(graph_[id].constant, *std::move(encoding));
+  }
+
+  // Half of the weights of i8 have other codes than the nearest.
+  void ChooseCodes(ir::ConstantId id) {
+    const ir::Constant& weight = module_.constants[id];
+    ir::PseudoRandom random("codes of " + weight.name);
+    if (weight.encoding->dtype != DType::kI8 || random.Below(2) == 0) return;
+    const ir::CodeRange range = ir::CodesOf(*weight.encoding);
+    const auto width = static_cast<size_t>(ir::RowElems(weight));
+    auto chosen = std::make_shared<std::vector<std::byte>>();
+    std::vector<float> values(width);
+    std::vector<int32_t> codes(width);
+    for (int64_t row = 0; row < ir::NumRows(weight); ++row) {
+      ir::ReadRow(weight, row, values);
+      ir::EncodeRow(*weight.encoding, row, values, codes);
+      for (const int32_t code : codes) {
+        const int32_t other = code + static_cast<int32_t>(random.Below(3)) - 1;
+        chosen->push_back(static_cast<std::byte>(
+            std::clamp(other, range.least, range.most) & 255));
+      }
+    }
+    module_.constants.SetCodes(id, *chosen, chosen);
   }
 
   std::optional<ir::Encoding> BlockType(const ir::Constant& weight) {

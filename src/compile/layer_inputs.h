@@ -1,0 +1,60 @@
+// Samples of what linears read: the inputs of quant/weight_search.h. Used by
+// compile/weight_tools.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file_cache.h"
+#include "compile/tapped_run.h"
+#include "ir/graph.h"
+#include "quant/recipe.h"
+#include "quant/weight_search.h"
+
+namespace hexllm {
+
+// Rows that are kept of each input at most: tokens at even distances over the
+// whole calibration.
+inline constexpr int64_t kSampledTokens = 1024;
+
+// Of the layers whose settings want a search. Runs the calibration's tokens
+// once more: in Prepare, or where there is a cache when the first rows are
+// asked for, never when it has all that they are for. The memory is 4 bytes x
+// kSampledTokens x the widths of all inputs that are not shared (0.9 MB a token
+// of Llama 3.2 1B).
+class SampledInputs final : public quant::LayerInputs {
+ public:
+  // `module`: graphs whose linears are layers of `recipe`. Borrows what `run`
+  // and `cache` (null = Key is never called) name.
+  SampledInputs(const ir::Module& module, const quant::ResolvedRecipe& recipe,
+                const TappedRun& run, const FileCache* cache);
+
+  // Errors of the run, in good time.
+  Status Prepare();
+  const std::string& InputOf(const std::string& layer) const override;
+  Result<std::span<const float>> Rows(const std::string& layer) override;
+  Result<Digest> Key() override;
+
+ private:
+  struct Sample {
+    std::vector<float> rows;
+    int64_t seen = 0;  // rows of all tokens so far
+  };
+  Status Build();
+  Status Run(ProgressSink& progress);
+  Status Add(const TapView& tap);
+
+  const TappedRun run_;
+  const FileCache* cache_;
+  std::map<std::string, std::string> inputs_;  // by layer
+  std::map<std::string, Sample> samples_;      // by input
+  std::shared_ptr<const artifact::Artifact> tapped_;
+  std::optional<Digest> key_;
+  bool has_run_ = false;
+};
+
+}  // namespace hexllm

@@ -1,0 +1,27 @@
+// What quant/weight_search.h works with: sampled inputs, the CPU engine's
+// kernels, threads and a cache. Used by compile/quantize.
+#pragma once
+
+#include "base/thread_pool.h"
+#include "compile/layer_inputs.h"
+
+namespace hexllm {
+
+class WeightTools {
+ public:
+  // Borrows all that the arguments name, which must outlive this.
+  WeightTools(const ir::Module& module, const quant::ResolvedRecipe& recipe,
+              const TappedRun& run, const FileCache* cache);
+  WeightTools(const WeightTools&) = delete;
+  WeightTools& operator=(const WeightTools&) = delete;
+
+  Status Prepare() { return inputs_.Prepare(); }
+  const quant::SearchContext& context() const { return context_; }
+
+ private:
+  SampledInputs inputs_;
+  ThreadPool pool_;
+  quant::SearchContext context_;
+};
+
+}  // namespace hexllm

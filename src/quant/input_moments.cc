@@ -1,0 +1,128 @@
+#include "quant/input_moments.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+#include "quant/cholesky.h"
+
+namespace hexllm::quant {
+namespace {
+
+constexpr double kDamping = 0.01;
+
+std::vector<float> Transposed(std::span<const float> rows, int64_t width) {
+  const auto columns = static_cast<size_t>(width);
+  const size_t count = rows.size() / columns;
+  std::vector<float> out(rows.size());
+  constexpr size_t kTile = 32;
+  for (size_t r = 0; r < count; r += kTile) {
+    for (size_t c = 0; c < columns; ++c) {
+      for (size_t i = r; i < std::min(r + kTile, count); ++i)
+        out[c * count + i] = rows[i * columns + c];
+    }
+  }
+  return out;
+}
+
+double Dot(const float* a, const float* b, size_t count) {
+  double sum = 0;
+  for (size_t i = 0; i < count; ++i)
+    sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return sum;
+}
+
+// H in the order of `factor`, damped.
+std::vector<float> OrderedHessian(std::span<const float> gram,
+                                  const std::vector<int32_t>& order,
+                                  double damping) {
+  const size_t k = order.size();
+  double trace = 0;
+  for (size_t i = 0; i < k; ++i) trace += static_cast<double>(gram[i * k + i]);
+  // Inputs that were always 0 leave nothing to weigh.
+  const double mean = trace > 0 ? trace / static_cast<double>(k) : 1;
+  std::vector<float> h(k * k);
+  for (size_t i = 0; i < k; ++i) {
+    const float* row = &gram[static_cast<size_t>(order[i]) * k];
+    for (size_t j = 0; j < k; ++j)
+      h[i * k + j] = row[static_cast<size_t>(order[j])];
+    h[i * k + i] += static_cast<float>(damping * mean);
+  }
+  return h;
+}
+
+}  // namespace
+
+InputMoments::InputMoments(std::span<const float> rows, int64_t width,
+                           const SearchContext& context)
+    : rows_(rows),
+      tokens_(std::ssize(rows) / width),
+      width_(width),
+      context_(context) {
+  HX_CHECK(width > 0 && tokens_ > 0 && std::ssize(rows) % width == 0);
+}
+
+std::span<const float> InputMoments::Gram() {
+  if (!gram_.empty()) return gram_;
+  gram_.resize(static_cast<size_t>(width_ * width_));
+  const std::vector<float> columns = Transposed(rows_, width_);
+  context_.pool.ParallelFor(width_, 16, [&](int64_t begin, int64_t end) {
+    context_.product({.a = &columns[static_cast<size_t>(begin * tokens_)],
+                      .a_stride = tokens_,
+                      .b = columns.data(),
+                      .b_stride = tokens_,
+                      .out = &gram_[static_cast<size_t>(begin * width_)],
+                      .out_stride = width_,
+                      .m = end - begin,
+                      .n = width_,
+                      .k = tokens_});
+  });
+  return gram_;
+}
+
+const HessianFactor& InputMoments::Factor() {
+  if (!factor_.order.empty()) return factor_;
+  const std::span<const float> gram = Gram();
+  const auto k = static_cast<size_t>(width_);
+  factor_.order.resize(k);
+  std::iota(factor_.order.begin(), factor_.order.end(), 0);
+  const auto diagonal = [&](int32_t i) {
+    return gram[static_cast<size_t>(i) * k + static_cast<size_t>(i)];
+  };
+  std::ranges::stable_sort(factor_.order, {}, diagonal);
+  for (double damping = kDamping;; damping *= 10) {
+    HX_CHECK(damping < 1e6);  // a matrix of nothing but its diagonal
+    factor_.upper = OrderedHessian(gram, factor_.order, damping);
+    if (FactorCholesky(factor_.upper, width_, context_)) return factor_;
+  }
+}
+
+void InputMoments::PrepareErrors() {
+  if (width_ <= tokens_) Gram();
+}
+
+std::vector<double> InputMoments::Errors(std::span<const float> errors) const {
+  const auto k = static_cast<size_t>(width_);
+  const size_t count = errors.size() / k;
+  const bool by_gram = width_ <= tokens_;
+  const int64_t columns = by_gram ? width_ : tokens_;
+  const auto n = static_cast<size_t>(columns);
+  std::vector<float> products(count * n);
+  context_.product({.a = errors.data(),
+                    .a_stride = width_,
+                    .b = by_gram ? gram_.data() : rows_.data(),
+                    .b_stride = width_,
+                    .out = products.data(),
+                    .out_stride = columns,
+                    .m = static_cast<int64_t>(count),
+                    .n = columns,
+                    .k = width_});
+  std::vector<double> sums(count);
+  for (size_t i = 0; i < count; ++i) {
+    const float* row = &products[i * n];
+    sums[i] = Dot(row, by_gram ? &errors[i * k] : row, n);
+  }
+  return sums;
+}
+
+}  // namespace hexllm::quant
