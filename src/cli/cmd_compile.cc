@@ -11,6 +11,7 @@
 #include "cli/model_argument.h"
 #include "cli/output.h"
 #include "cli/stage_argument.h"
+#include "cli/suggest.h"
 #include "compile/evictor.h"
 
 namespace hexllm::cli {
@@ -25,6 +26,7 @@ struct Flags {
   bool simulator = false;
   bool estimate = false;
   bool certify = false;
+  bool suggest = false;
   std::string max_memory;
   std::string sink;
   bool quiet = false;
@@ -110,10 +112,17 @@ Status Compile(const Flags& flags) {
       CheckOutput(options.quant_attrs_path, flags.model, inputs));
   HX_RETURN_IF_ERROR(
       CheckOutputsDiffer(flags.out, options.quant_attrs_path, "--quant-attrs"));
+  std::optional<Suggestions> suggestions;
+  if (flags.suggest) {
+    HX_ASSIGN_OR_RETURN(
+        suggestions,
+        Suggestions::Make(flags.model, flags.out, options, inputs, progress));
+  }
   HX_RETURN_IF_ERROR(
       flags.certify ? CompileCertified(flags.model, flags.out, options,
                                        flags.engine, progress)
                     : CompileToFile(flags.model, flags.out, options, progress));
+  if (suggestions) HX_RETURN_IF_ERROR(suggestions->Commit());
   progress.Finish();
   return OkStatus();
 }
@@ -141,6 +150,10 @@ void AddDebugFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--certify", flags.certify,
                "Keep in the artifact its perplexity, its distance to the float "
                "graph, and golden logits that run and eval check");
+  app.add_flag("--quant-recipe-suggestion", flags.suggest,
+               "Measure how much each layer's rounding hurts, into "
+               "<model>_quantization_error.csv beside FILE, and suggest "
+               "recipes, <model>_suggested_*.json");
   app.add_flag("--taps", options.taps,
                "A debug compile: graphs also show their inner values, for eval "
                "--bisect; large and slow");

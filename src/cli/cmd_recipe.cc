@@ -113,7 +113,11 @@ Body AddRecipe(CLI::App& app) {
   for (const char* name : {"--config", "--set", "--decoder-model"})
     validate->get_option(name)->needs(model);
   app.add_subcommand("schema", "The JSON Schema of recipes");
-  return [flags, list, show, validate] {
+  CLI::App* search =
+      app.add_subcommand("search", "The best recipe of a model under a budget");
+  const Body run_search = AddRecipeSearch(*search);
+  return [flags, list, show, validate, search, run_search] {
+    if (search->parsed()) return run_search();
     if (list->parsed()) return List();
     if (show->parsed()) return Show(*flags);
     if (validate->parsed()) return Validate(*flags);

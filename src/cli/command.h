@@ -31,5 +31,7 @@ Body AddInspect(CLI::App& app);
 Body AddEval(CLI::App& app);
 Body AddRecipe(CLI::App& app);
 Body AddBench(CLI::App& app);
+// Of `recipe`.
+Body AddRecipeSearch(CLI::App& app);
 
 }  // namespace hexllm::cli

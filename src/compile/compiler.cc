@@ -358,13 +358,14 @@ Result<HtpGraphs> BuildWithStandIns(const std::string& model_path,
                                     const StandIns& stand_ins,
                                     ProgressSink& progress) {
   CompileOptions for_htp = options;
-  for_htp.target.name = "htp";
+  if (options.stage != Stage::kQdq) for_htp.target.name = "htp";
   HX_ASSIGN_OR_RETURN(Job job, Prepare(model_path, for_htp, progress));
   job.stand_ins = &stand_ins;
   HX_ASSIGN_OR_RETURN(BuiltGraphs built, BuildGraphs(job));
   artifact::Manifest manifest = HeadOf(job, built.module);
   return HtpGraphs{.module = std::move(built.module),
                    .manifest = std::move(manifest),
+                   .recipe = quant::RecipeToJson(job.recipe),
                    .checkpoint = job.source.checkpoint};
 }
 

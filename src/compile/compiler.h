@@ -111,11 +111,13 @@ struct HtpGraphs {
   ir::Module module;
   // Model, recipe, context and weights; no graphs.
   artifact::Manifest manifest;
+  std::string recipe;                            // JSON
   std::shared_ptr<const Checkpoint> checkpoint;  // the module points into it
 };
 
 // Builds them without calibrating, which takes a second: for what asks about
-// programs and not about numbers. Errors as above.
+// programs and not about numbers. With Stage::kQdq for the target of the
+// options, which needs no libraries for the CPU. Errors as above.
 Result<HtpGraphs> BuildWithStandIns(const std::string& model_path,
                                     const CompileOptions& options,
                                     const StandIns& stand_ins,

@@ -16,7 +16,6 @@ constexpr std::string_view kStyle =
     "th,td{border:1px solid #d0d4d9;padding:.3rem .7rem;text-align:right}"
     "th:first-child,td:first-child{text-align:left}th{background:#f3f5f7}"
     "svg{width:100%;max-width:44rem;font:11px system-ui,sans-serif}"
-    "svg .g{stroke:#e3e6ea}svg .t{font-weight:600;font-size:13px}"
     "p.m{color:#586069}pre{background:#f3f5f7;padding:1rem;overflow:auto}";
 
 std::string Cell(std::string_view tag, std::string_view text) {
@@ -117,12 +116,13 @@ std::string ResultToHtml(const EvalResult& result) {
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width\">"
-      "<title>{0}: evaluation</title><style>{1}</style></head><body>\n"
+      "<title>{0}: evaluation</title><style>{1}{4}</style></head><body>\n"
       "<h1>{0}</h1>\n<p class=\"m\">{2}{3}. Stage fp is the float graph, qdq "
       "the quantized one on the CPU, device the compiled one, here on "
       "Qualcomm&#39;s x86 simulator unless it ran on a phone.</p>\n",
       HtmlEscaped(result.model), kStyle, HtmlEscaped(result.producer),
-      result.mode.empty() ? "" : ", mode " + HtmlEscaped(result.mode));
+      result.mode.empty() ? "" : ", mode " + HtmlEscaped(result.mode),
+      kPlotStyle);
   if (result.shard.count > 1) {
     html += fmt::format(
         "<p>Only shard {} of {}: not the figures of the whole "

@@ -13,7 +13,8 @@ namespace {
 constexpr double kWidth = 640, kHeight = 320;
 constexpr double kLeft = 64, kRight = 16, kTop = 32, kBottom = 48;
 constexpr int kTicks = 5;
-constexpr const char* kColours[] = {"#1f6feb", "#d1495b", "#2e8b57", "#8a5a00"};
+constexpr const char* kColours[] = {"#1f6feb", "#d1495b", "#2e8b57", "#8a5a00",
+                                    "#7b4fa3", "#11838d", "#c2185b", "#5f6b76"};
 
 struct Range {
   double min = INFINITY, max = -INFINITY;
@@ -163,6 +164,20 @@ std::string ScatterPlot(const PlotText& text,
         frame.X(point.x), frame.Y(point.y), kColours[0]);
   }
   return Svg(body, text.title);
+}
+
+std::string SvgDocument(std::span<const std::string> plots) {
+  const double height = kHeight * static_cast<double>(plots.size());
+  std::string svg = fmt::format(
+      R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {:.0f} {:.0f}" font-family="sans-serif" font-size="11">)"
+      "<style>{}</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+      kWidth, height, kPlotStyle);
+  for (size_t i = 0; i < plots.size(); ++i) {
+    svg += fmt::format(R"(<svg y="{:.0f}" width="{:.0f}" height="{:.0f}">)",
+                       kHeight * static_cast<double>(i), kWidth, kHeight);
+    svg += plots[i] + "</svg>\n";
+  }
+  return svg + "</svg>\n";
 }
 
 }  // namespace hexllm

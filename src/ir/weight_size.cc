@@ -14,18 +14,6 @@ uint64_t BitsOf(const Encoding& encoding) {
   return GetDTypeInfo(encoding.dtype).block_bytes * uint64_t{8};
 }
 
-uint64_t EncodedBytes(const Encoding& encoding, const Shape& shape) {
-  if (IsBlockType(encoding.dtype)) {
-    const auto bytes = StorageBytes(encoding.dtype, shape);
-    HX_CHECK(bytes.has_value());
-    return *bytes;
-  }
-  const auto elements = NumElements(shape);
-  HX_CHECK(elements.has_value());
-  return (static_cast<uint64_t>(*elements) * BitsOf(encoding) + 7) / 8 +
-         encoding.scales.size() * sizeof(float) + encoding.block_scales.size();
-}
-
 // The encoding that the constant has, or that of the lookups in it.
 const Encoding* EncodingOf(const Graph& graph, const Node& node,
                            const Constant& constant) {
@@ -43,6 +31,18 @@ uint64_t BytesOf(const Constant& constant, const Encoding* encoding) {
 }
 
 }  // namespace
+
+uint64_t EncodedBytes(const Encoding& encoding, const Shape& shape) {
+  if (IsBlockType(encoding.dtype)) {
+    const auto bytes = StorageBytes(encoding.dtype, shape);
+    HX_CHECK(bytes.has_value());
+    return *bytes;
+  }
+  const auto elements = NumElements(shape);
+  HX_CHECK(elements.has_value());
+  return (static_cast<uint64_t>(*elements) * BitsOf(encoding) + 7) / 8 +
+         encoding.scales.size() * sizeof(float) + encoding.block_scales.size();
+}
 
 uint64_t WeightBytes(const Module& module, std::span<const size_t> graphs) {
   std::vector<bool> counted(module.constants.size(), false);

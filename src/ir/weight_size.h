@@ -18,4 +18,7 @@ uint64_t WeightBytes(const Module& module, std::span<const size_t> graphs);
 // Of all graphs.
 uint64_t WeightBytes(const Module& module);
 
+// Bytes of a tensor of `shape` in codes of `encoding`, counted the same way.
+uint64_t EncodedBytes(const Encoding& encoding, const Shape& shape);
+
 }  // namespace hexllm::ir

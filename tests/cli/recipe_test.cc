@@ -261,6 +261,112 @@ TEST(CalibrationFlags, LeavePositionalArgumentsAlone) {
   }
 }
 
+// The number behind `text` in `where`.
+double NumberAfter(const std::string& where, const std::string& text) {
+  const size_t at = where.find(text);
+  EXPECT_NE(at, std::string::npos) << where;
+  return at == std::string::npos ? 0
+                                 : std::stod(where.substr(at + text.size()));
+}
+
+std::vector<std::string> Search(const std::string& out,
+                                const std::vector<std::string>& flags) {
+  std::vector<std::string> args = {
+      "recipe", "search", Model(),          "-q",          "--recipe", "16a4w",
+      "-o",     out,      "--calib-tokens", "1,2,3,4,5,6", "--points", "2"};
+  args.insert(args.end(), flags.begin(), flags.end());
+  return args;
+}
+
+// The least budget that a refusal names can be had, and is kept.
+TEST(RecipeSearch, KeepsItsBudget) {
+  const TempDir dir;
+  const std::string out = dir.File("r.json");
+  const Outcome refused = RunHexllm(Search(out, {"--budget-mb", "0.0001"}));
+  ExpectError(refused, 2, "--budget-mb: expected at least ");
+  EXPECT_EQ(dir.CountFiles(), 0u);
+  const double least = NumberAfter(refused.err, "at least ");
+  const std::string budget = std::to_string(least + 0.02);
+  const Outcome found = RunHexllm(
+      Search(out, {"--budget-mb", budget, "--svg", dir.File("front.svg"),
+                   "--csv", dir.File("layers.csv")}));
+  ASSERT_EQ(found.status, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("\n* "));
+  const double bytes = NumberAfter(ReadWholeFile(out), "with 16a4w: ");
+  EXPECT_LE(bytes, (least + 0.02) * 1e6);
+  EXPECT_GE(bytes, (least - 0.0001) * 1e6);
+  const Outcome valid =
+      RunHexllm({"recipe", "validate", out, "--model", Model()});
+  EXPECT_EQ(valid.status, 0) << valid.err;
+  EXPECT_THAT(ReadWholeFile(dir.File("front.svg")),
+              AllOf(StartsWith("<svg xmlns="), HasSubstr(">measured<"),
+                    HasSubstr(">down_proj<")));
+  EXPECT_THAT(ReadWholeFile(dir.File("layers.csv")),
+              HasSubstr("\nmodel.layers.0.mlp.down_proj,16a4w,"));
+}
+
+TEST(RecipeSearch, RefusesFlagsThatDoNothing) {
+  const TempDir dir;
+  const std::string out = dir.File("r.json");
+  const auto refused = [&](const std::vector<std::string>& flags, int status,
+                           const std::string& message) {
+    ExpectError(RunHexllm(Search(out, flags)), status, message);
+  };
+  refused({}, 2, "expected --budget-mb or --budget-ms, found none");
+  refused({"--budget-mb", "1", "--budget-ms", "1"}, 2, "found both");
+  for (const char* number : {"0", "-1", "nan", "inf"})
+    refused({"--budget-mb", number}, 2, "--budget-mb: expected a number above");
+  refused({"--budget-mb", "9", "--max-context-len", "64"}, 2,
+          "--max-context-len: expected with --budget-ms");
+  refused({"--budget-mb", "9", "--svg", out}, 2, "--svg: expected another");
+  refused({"--budget-ms", "1", "--qnn-lib-dir", "/nowhere"}, 5, "/nowhere");
+  refused({"--budget-mb", "9", "--text", "/nowhere/t"}, 5, "/nowhere/t");
+  EXPECT_EQ(
+      RunHexllm(Search(out, {"--budget-mb", "9", "--points", "1"})).status, 2);
+  EXPECT_EQ(dir.CountFiles(), 0u);
+}
+
+// Recipes that the program takes, beside a table that begins with the layer
+// that hurts most.
+TEST(RecipeSuggestion, WritesTableAndRecipesBesideTheArtifact) {
+  const TempDir dir;
+  const std::vector<std::string> args =
+      Compile(dir.File("m.hxl"), {"--recipe", "16a4w", "--calib-tokens",
+                                  "1,2,3,4,5,6", "--quant-recipe-suggestion"});
+  const Outcome done = RunHexllm(args);
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_THAT(done.out,
+              AllOf(HasSubstr("\n  equal "), HasSubstr("most sensitive: ")));
+  const std::string csv =
+      ReadWholeFile(dir.File("smollm2_135m_quantization_error.csv"));
+  const std::string first = csv.substr(csv.find('\n') + 1);
+  EXPECT_THAT(
+      done.out,
+      HasSubstr("most sensitive: " + first.substr(0, first.find(',')) + " ("));
+  size_t recipes = 0;
+  for (const char* name : {"smaller", "equal", "larger"}) {
+    const std::string file =
+        dir.File(std::string("smollm2_135m_suggested_") + name + ".json");
+    if (!std::filesystem::exists(file)) continue;
+    const Outcome valid =
+        RunHexllm({"recipe", "validate", file, "--model", Model()});
+    EXPECT_EQ(valid.status, 0) << valid.err;
+    ++recipes;
+  }
+  EXPECT_GT(recipes, 0u) << done.out;
+  EXPECT_EQ(dir.CountFiles(), 2 + recipes);
+}
+
+TEST(RecipeSuggestion, NeedsStaticRanges) {
+  const TempDir dir;
+  for (const char* recipe : {"fp16", "cpu-w8a8"}) {
+    const Outcome refused = RunHexllm(Compile(
+        dir.File("m.hxl"), {"--recipe", recipe, "--quant-recipe-suggestion"}));
+    ExpectError(refused, 2, "static ranges");
+  }
+  EXPECT_EQ(dir.CountFiles(), 0u);
+}
+
 TEST(RecipeCommand, UsageErrors) {
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"recipe"},

@@ -1,0 +1,179 @@
+#include "cli/suggest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "cli/held_out.h"
+#include "cli/model_argument.h"
+#include "cli/output.h"
+#include "cli/search_base.h"
+#include "cli/sensitivity.h"
+#include "eval/held_out_text.h"
+#include "quant/sensitivity.h"
+
+namespace hexllm::cli {
+namespace {
+
+constexpr std::string_view kFlag = "--quant-recipe-suggestion";
+
+// `name` as the beginning of a file's name.
+std::string FileStem(const std::string& name) {
+  std::string stem = name;
+  for (char& c : stem) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) == 0 && c != '-' && c != '_' && c != '.') c = '_';
+  }
+  return stem.empty() || stem.front() == '.' ? "model" + stem : stem;
+}
+
+// A file in the artifact's folder.
+struct Output {
+  std::string path;
+  OutputFile file;
+};
+
+std::string Row(std::string_view name, double bytes, double predicted,
+                const HeldOutFigures& measured) {
+  return fmt::format("  {:<8} {:>10.3f} {:>12.5f} {:>12.5f} {:>11.4f}", name,
+                     bytes / 1e6, predicted, measured.mean_kld,
+                     measured.perplexity);
+}
+
+// The layers in which most of the loss is.
+std::string MostSensitive(std::span<const quant::LayerSensitivity> layers) {
+  std::vector<const quant::LayerSensitivity*> order;
+  double sum = 0;
+  for (const auto& layer : layers) {
+    order.push_back(&layer);
+    sum += quant::LossOf(layer, layer.base);
+  }
+  const auto loss = [](const quant::LayerSensitivity* layer) {
+    return quant::LossOf(*layer, layer->base);
+  };
+  std::ranges::stable_sort(order, std::greater(), loss);
+  std::string text = "most sensitive:";
+  for (size_t i = 0; i < std::min<size_t>(5, order.size()); ++i) {
+    text +=
+        fmt::format("{} {} ({:.0f}%)", i == 0 ? "" : ",", order[i]->layer.name,
+                    sum > 0 ? 100 * loss(order[i]) / sum : 0);
+  }
+  return text + "\n";
+}
+
+// Where the files go, and what must not be written over.
+struct Place {
+  const std::string& model;
+  const std::string& artifact;
+  const std::vector<std::string>& inputs;
+
+  Result<Output> Open(const std::string& name) const {
+    const auto path =
+        (std::filesystem::path(artifact).parent_path() / name).string();
+    HX_RETURN_IF_ERROR(CheckOutput(path, model, inputs));
+    HX_RETURN_IF_ERROR(CheckOutputsDiffer(artifact, path, kFlag));
+    HX_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+    return Output{path, std::move(file)};
+  }
+};
+
+// Judges one suggestion after the other.
+class Judge {
+ public:
+  Judge(const SearchBase& base, std::span<const quant::LayerSensitivity> layers,
+        HeldOut& held_out)
+      : base_(base), layers_(layers), held_out_(held_out) {}
+
+  // The table's head and the base's row.
+  Status Begin(ProgressSink& progress) {
+    HX_ASSIGN_OR_RETURN(of_base_, held_out_.Measure(base_.recipe, progress));
+    const quant::Allocation start =
+        quant::BaseAllocation(layers_, quant::CostKind::kBytes);
+    fixed_ = static_cast<double>(base_.weight_bytes) - start.cost;
+    table_ = fmt::format(
+        "{}, judged on {} tokens: perplexity {:.4f} in fp32\n"
+        "  {:<8} {:>10} {:>12} {:>12} {:>11}  {}\n{}  {}\n",
+        base_.model_name, held_out_.tokens(), held_out_.float_perplexity(), "",
+        "weights MB", "predicted KL", "measured KL", "perplexity", "file",
+        Row("base", fixed_ + start.cost, start.loss, of_base_),
+        base_.recipe.name);
+    return OkStatus();
+  }
+
+  // Adds a row, and the recipe's file to `files` when it measures no worse than
+  // the base.
+  Status Add(const quant::Suggestion& suggestion, const Place& place,
+             std::vector<OutputFile>& files, ProgressSink& progress) {
+    HX_ASSIGN_OR_RETURN(
+        quant::Recipe recipe,
+        quant::RecipeOf(base_.recipe, layers_, suggestion.allocation.chosen));
+    recipe.name = fmt::format("{}_{}", base_.recipe.name, suggestion.name);
+    recipe.description =
+        fmt::format("Suggested by `hexllm compile {}`, from {}. {}", kFlag,
+                    base_.recipe.name, suggestion.meaning);
+    HX_ASSIGN_OR_RETURN(const HeldOutFigures measured,
+                        held_out_.Measure(recipe, progress));
+    table_ += Row(suggestion.name, fixed_ + suggestion.allocation.cost,
+                  suggestion.allocation.loss, measured);
+    if (measured.mean_kld > of_base_.mean_kld) {
+      table_ += "  none: the base measures better\n";
+      return OkStatus();
+    }
+    HX_ASSIGN_OR_RETURN(
+        Output output,
+        place.Open(fmt::format("{}_suggested_{}.json",
+                               FileStem(base_.model_name), suggestion.name)));
+    table_ += fmt::format("  {}\n", output.path);
+    HX_RETURN_IF_ERROR(output.file.Write(AsBytes(quant::RecipeToJson(recipe))));
+    files.push_back(std::move(output.file));
+    return OkStatus();
+  }
+
+  const std::string& table() const { return table_; }
+
+ private:
+  const SearchBase& base_;
+  std::span<const quant::LayerSensitivity> layers_;
+  HeldOut& held_out_;
+  HeldOutFigures of_base_;
+  double fixed_ = 0;  // bytes that no linear has
+  std::string table_;
+};
+
+}  // namespace
+
+Result<Suggestions> Suggestions::Make(const std::string& model,
+                                      const std::string& artifact,
+                                      const CompileOptions& options,
+                                      const std::vector<std::string>& inputs,
+                                      ProgressSink& progress) {
+  const Place place{model, artifact, inputs};
+  HX_ASSIGN_OR_RETURN(const SearchBase base,
+                      FindSearchBase(model, options, kFlag, progress));
+  HX_ASSIGN_OR_RETURN(Output csv, place.Open(FileStem(base.model_name) +
+                                             "_quantization_error.csv"));
+  HX_ASSIGN_OR_RETURN(
+      HeldOut held_out,
+      HeldOut::Open(model, options, std::string(kHeldOutText), progress));
+  HX_ASSIGN_OR_RETURN(
+      const std::vector<quant::LayerSensitivity> layers,
+      MeasureSensitivities(model, options, base.recipe, progress));
+  HX_RETURN_IF_ERROR(csv.file.Write(AsBytes(quant::SensitivityCsv(layers))));
+  Suggestions made;
+  made.files_.push_back(std::move(csv.file));
+  Judge judge(base, layers, held_out);
+  HX_RETURN_IF_ERROR(judge.Begin(progress));
+  for (const quant::Suggestion& suggestion : quant::Suggest(layers))
+    HX_RETURN_IF_ERROR(judge.Add(suggestion, place, made.files_, progress));
+  HX_RETURN_IF_ERROR(PrintNow(judge.table() + MostSensitive(layers)));
+  return made;
+}
+
+Status Suggestions::Commit() {
+  for (OutputFile& file : files_) HX_RETURN_IF_ERROR(file.Commit());
+  return OkStatus();
+}
+
+}  // namespace hexllm::cli
