@@ -219,11 +219,13 @@ void AddRunFlags(CLI::App& app, EvalFlags& flags) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("fp,qdq,device");
-  app.add_option("--mode", flags.mode,
-                 "Which graphs run: kv = one token a step, hybrid = blocks of "
-                 "the prefill graph; default: the artifact's largest")
-      ->check(CLI::IsMember({"kv", "hybrid"}))
-      ->type_name("kv|hybrid");
+  app.add_option(
+         "--mode", flags.mode,
+         "Which graphs run: kv = one token a step, hybrid = blocks of "
+         "the prefill graph, lookahead = blocks of the lookahead graph; "
+         "default: the artifact's largest but for the last")
+      ->check(CLI::IsMember({"kv", "hybrid", "lookahead"}))
+      ->type_name("kv|hybrid|lookahead");
   app.add_option("--model", flags.checkpoint,
                  "The checkpoint of an artifact, for its stages fp and qdq")
       ->type_name("MODEL");

@@ -11,6 +11,15 @@
 namespace hexllm::cli {
 namespace {
 
+// A step of at most half the context: the default shape where that is long
+// enough.
+LookaheadOptions LookaheadFor(uint32_t context) {
+  constexpr uint32_t kDefaultStep = 64;
+  if (context >= 2 * kDefaultStep) return {};
+  const int64_t columns = std::max<uint32_t>(context / 4, 1);
+  return {.ngram = 2, .window = columns, .gcap = columns};
+}
+
 Result<CompileOptions> OptionsFor(const EvalFlags& flags,
                                   const StageWish& wish) {
   CompileOptions compile;
@@ -19,7 +28,10 @@ Result<CompileOptions> OptionsFor(const EvalFlags& flags,
   compile.prefill_logits = LogitsRows::kAll;
   compile.target = flags.target;
   compile.taps = wish.taps != nullptr;
-  if (flags.mode == "kv" || wish.block == 1U) {
+  if (flags.mode == "lookahead") {
+    compile.mode = ModelMode::kLookahead;
+    compile.lookahead = LookaheadFor(wish.context);
+  } else if (flags.mode == "kv" || wish.block == 1U) {
     compile.mode = ModelMode::kKv;
   } else if (wish.block) {
     compile.prefill_ar_len = *wish.block;
@@ -104,6 +116,7 @@ Result<OpenedStage> OpenEvalStage(const EvalFlags& flags, const StageWish& wish,
   SessionOptions options;
   if (wish.taps != nullptr) options.on_tap = wish.taps->Sink();
   if (flags.mode == "kv") options.prompt_step_tokens = 1;
+  options.prompt_in_lookahead_graph = flags.mode == "lookahead";
   if (flags.mode == "hybrid" && !HasBlocks(opened.artifact->manifest())) {
     return Error{ErrorCode::kUsage,
                  fmt::format("--mode hybrid: {} has no prefill graph; compile "

@@ -54,10 +54,13 @@ struct Decoder {
 Result<std::unique_ptr<Decoder>> MakeDecoder(const SessionConfig& config) {
   const auto& manifest = config.artifact->manifest();
   const std::vector<StepGraph> steps = FindStepGraphs(manifest);
+  const SessionOptions& options = config.options;
+  HX_CHECK(!options.prompt_in_lookahead_graph || !options.prompt_step_tokens);
   HX_ASSIGN_OR_RETURN(
       const StepChoice choice,
-      ChooseSteps(steps, {.block_tokens = config.options.prompt_step_tokens,
-                          .lookahead = config.options.lookahead}));
+      ChooseSteps(steps, {.block_tokens = options.prompt_step_tokens,
+                          .lookahead_blocks = options.prompt_in_lookahead_graph,
+                          .lookahead = options.lookahead}));
   HX_ASSIGN_OR_RETURN(KvGeometry geometry,
                       FindKvGeometry(manifest, {choice.block, choice.single}));
   std::vector<StepGraph> used = {choice.single};

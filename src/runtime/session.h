@@ -25,6 +25,9 @@ namespace hexllm {
 struct SessionOptions {
   // T of the prompt's blocks, one of the artifact's; unset = the largest.
   std::optional<uint32_t> prompt_step_tokens = {};
+  // The prompt's blocks run in the lookahead graph, whose logits evaluations
+  // look at; `prompt_step_tokens` is then unset (checked).
+  bool prompt_in_lookahead_graph = false;
   KvUpdate kv_update = KvUpdate::kSmartMask;
   // kOn needs an artifact with a lookahead graph, kAuto uses it if there is
   // one.

@@ -55,6 +55,12 @@ const StepGraph* FindBlock(const std::vector<StepGraph>& steps,
   return best;
 }
 
+const StepGraph* FindLookahead(const std::vector<StepGraph>& steps) {
+  for (const StepGraph& step : steps)
+    if (step.kind == GraphKind::kLookahead) return &step;
+  return nullptr;
+}
+
 std::string ListStepTokens(const std::vector<StepGraph>& steps) {
   std::string out;
   for (const StepGraph& step : steps) {
@@ -94,7 +100,15 @@ Result<StepChoice> ChooseSteps(const std::vector<StepGraph>& steps,
     return Error{ErrorCode::kBadInput,
                  "of the artifact's prefill and kv graphs none gives logits"};
   }
-  const StepGraph* block = FindBlock(steps, wish.block_tokens);
+  const StepGraph* lookahead = FindLookahead(steps);
+  if (lookahead == nullptr &&
+      (wish.lookahead_blocks || wish.lookahead == LookaheadMode::kOn)) {
+    return Error{ErrorCode::kUsage,
+                 "the artifact has no lookahead graph; compile it with "
+                 "--model-mode lookahead"};
+  }
+  const StepGraph* block =
+      wish.lookahead_blocks ? lookahead : FindBlock(steps, wish.block_tokens);
   if (block == nullptr) {
     return Error{ErrorCode::kUsage,
                  fmt::format("the artifact has no graph of {} tokens a step; "
@@ -102,15 +116,8 @@ Result<StepChoice> ChooseSteps(const std::vector<StepGraph>& steps,
                              *wish.block_tokens, ListStepTokens(steps))};
   }
   StepChoice choice{*block, *single, {}};
-  if (wish.lookahead == LookaheadMode::kOff) return choice;
-  for (const StepGraph& step : steps) {
-    if (step.kind == GraphKind::kLookahead) choice.lookahead = step;
-  }
-  if (!choice.lookahead && wish.lookahead == LookaheadMode::kOn) {
-    return Error{ErrorCode::kUsage,
-                 "the artifact has no lookahead graph; compile it with "
-                 "--model-mode lookahead"};
-  }
+  if (wish.lookahead != LookaheadMode::kOff && lookahead != nullptr)
+    choice.lookahead = *lookahead;
   return choice;
 }
 

@@ -42,12 +42,14 @@ struct StepChoice {
 
 struct StepWish {
   std::optional<uint32_t> block_tokens = {};  // T; unset = the largest
+  bool lookahead_blocks = false;  // blocks run in the lookahead graph
   LookaheadMode lookahead = LookaheadMode::kOff;
 };
 
 // Of the prefill and kv graphs `single` is the one with the smallest T that
 // gives logits (kBadInput when there is none), `block` the one with the T that
-// is wished (kUsage when there is none). Of equal T, blocks take the prefill
+// is wished (kUsage when there is none), or with `lookahead_blocks` the
+// lookahead graph (kUsage as well). Of equal T, blocks take the prefill
 // graph and single steps the kv graph. `lookahead` is there when the artifact
 // has it, unless the wish is kOff; kUsage when it has none and the wish is kOn.
 Result<StepChoice> ChooseSteps(const std::vector<StepGraph>& steps,

@@ -89,6 +89,7 @@ TEST_F(EvalTest, ModesAndResumedRunsAgree) {
   };
   const std::string hybrid = figures({"--mode", "hybrid"});
   EXPECT_EQ(figures({"--mode", "kv"}), hybrid);
+  EXPECT_EQ(figures({"--mode", "lookahead"}), hybrid);
   const std::string journal = dir_.File("journal");
   EXPECT_EQ(figures({"--resume", journal}), hybrid);
   const std::string kept = ReadWholeFile(journal);
@@ -124,6 +125,9 @@ TEST_F(EvalTest, ArtifactsTakeWindowsThatTheirContextHolds) {
   const Outcome fits = eval("64");
   EXPECT_EQ(fits.status, 0) << fits.err;
   ExpectError(eval("65"), 2, "--window: expected at most");
+  ExpectError(RunHexllm({"eval", artifact, "-q", "--tasks", questions_,
+                         "--mode", "lookahead"}),
+              2, "no lookahead graph");
 }
 
 // Artifact and checkpoint must be of one model; NaN weights give no figures and

@@ -68,7 +68,7 @@ TEST_F(HtpArtifact, IsQuantizedAgainFromItsCheckpoint) {
   const std::string direct = dir_.File("direct");
   const auto logits = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "logits");
-    for (const char* word : {"--stage", "qdq", "--tokens", "5,6,7"})
+    for (const char* word : {"--stage", "qdq", "--tokens", "5,6,7,8"})
       arguments.emplace_back(word);
     return RunHexllm(arguments);
   };
