@@ -46,6 +46,7 @@ TEST(ArtifactTest, CodecKeepsEveryField) {
   manifest.lookahead = {5, 8, 7};
   manifest.model_id = 0x0123456789abcdef;
   manifest.key_ropes = {0, -1};
+  manifest.keys_rotated = true;
   manifest.attention_sink = {2, 3};
   manifest.rope_tables[0].long_prompts = LongRope{5, 3, 4};
   manifest.generation.repetition_penalty = 1.5f;
@@ -60,6 +61,7 @@ TEST(ArtifactTest, CodecKeepsEveryField) {
   EXPECT_EQ(decoded->lookahead, (LookaheadShape{5, 8, 7}));
   EXPECT_EQ(decoded->model_id, 0x0123456789abcdef);
   EXPECT_EQ(decoded->key_ropes, (std::vector<int32_t>{0, -1}));
+  EXPECT_TRUE(decoded->keys_rotated);
   EXPECT_EQ(decoded->attention_sink, (SinkSettings{2, 3}));
   EXPECT_EQ(decoded->vocab_size, 11u);
   EXPECT_EQ(decoded->layers, 2u);

@@ -170,13 +170,16 @@ struct Manifest {
   // Of all weights at the widths that the recipe gives them, without padding:
   // what recipes are compared by.
   uint64_t weight_bytes = 0;
-  // Of the checkpoint and what its configuration makes of it, whatever recipe
-  // and target: keys and values of one artifact mean the same in another with
-  // this id.
+  // Of the checkpoint and what its configuration and the recipe's rotations make
+  // of it, whatever else the recipe says and the target is: keys and values of
+  // one artifact mean the same in another with this id.
   uint64_t model_id = 0;
   // [L] The RoPE table that rotates the keys of each layer; -1 = they are not
   // rotated. Empty: not known (older artifacts), then there is no sink.
   std::vector<int32_t> key_ropes = {};
+  // Keys are cached as k H: H [D,D] with -1 to the number of common bits of i
+  // and j over sqrt(D) at i, j (R3 of SpinQuant). H is its own inverse.
+  bool keys_rotated = false;
   // Set when a full context drops tokens. Then evictor graphs (T = C - 1, one
   // for each shard that has rotated keys) rotate keys to other positions: k_in
   // and k_out [G,D,T], rope_cos and rope_sin [T,R/2] say how far.

@@ -334,6 +334,7 @@ Result<Manifest> DecodeRoot(const fb::Manifest& in) {
   if (const auto* shape = in.lookahead())
     out.lookahead = {shape->ngram(), shape->window(), shape->guesses()};
   out.key_ropes = DecodeScalars(in.key_ropes());
+  out.keys_rotated = in.keys_rotated();
   if (const auto* sink = in.attention_sink())
     out.attention_sink = {sink->sink_tokens(), sink->evict_tokens()};
   return out;
@@ -366,7 +367,7 @@ std::string EncodeManifest(const Manifest& manifest) {
                windows, ropes, graphs, ToFb(manifest.tokenizer_segment),
                ToFb(manifest.chat_template_segment), special_tokens, generation,
                segments, manifest.weight_bytes, embedding, manifest.model_id,
-               lookahead, key_ropes, sink));
+               lookahead, key_ropes, sink, manifest.keys_rotated));
   return std::string(reinterpret_cast<const char*>(fbb.GetBufferPointer()),
                      fbb.GetSize());
 }

@@ -40,7 +40,8 @@ Result<CompileOptions> OptionsFor(const EvalFlags& flags,
   HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, compile));
   compile.calibration.data_dir = flags.data_dir;
   if (wish.stage == "fp") {
-    compile.recipe.clear();
+    // Values are matched with those of the recipe's graphs.
+    if (!compile.taps) compile.recipe.clear();
     compile.calibration = {};
   }
   return compile;

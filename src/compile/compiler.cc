@@ -20,6 +20,7 @@
 #include "compile/probe_target.h"
 #include "compile/quantize.h"
 #include "compile/requantize.h"
+#include "compile/rotate.h"
 #include "compile/size_check.h"
 #include "compile/taps.h"
 #include "compile/targets.h"
@@ -49,11 +50,18 @@ struct Job {
   const StandIns* stand_ins = nullptr;     // as QuantizeJob has it
 };
 
+// Whether the float graph's values are compared with those of a recipe's
+// graphs, which are rotated.
+bool IsCompared(const CompileOptions& options) {
+  return options.taps && options.stage == Stage::kFloat;
+}
+
 std::string DefaultRecipe(const CompileOptions& options,
                           const models::ModelSource& source) {
   const bool is_static =
-      options.stage != Stage::kFloat &&
-      (options.stage == Stage::kQdq || NeedsStaticRecipe(options.target));
+      IsCompared(options) ||
+      (options.stage != Stage::kFloat &&
+       (options.stage == Stage::kQdq || NeedsStaticRecipe(options.target)));
   return is_static ? DefaultStaticRecipe(source, options.source)
                    : std::string(kFloatRecipe);
 }
@@ -89,6 +97,7 @@ Result<quant::Recipe> ChooseRecipe(const CompileOptions& options,
                                    ProgressSink& progress) {
   HX_ASSIGN_OR_RETURN(quant::Recipe recipe,
                       FindRecipe(options, source, progress));
+  if (IsCompared(options)) recipe = quant::FloatRecipe(recipe);
   const std::string_view missing = MissingOf(recipe, options);
   if (missing.empty()) return recipe;
   return Error{ErrorCode::kUsage, fmt::format("--recipe: expected {}, found {}",
@@ -152,6 +161,7 @@ Result<Job> Prepare(const std::string& model_path,
     HX_RETURN_IF_ERROR(CheckSink(*options.attention_sink, plan.context));
   HX_ASSIGN_OR_RETURN(quant::Recipe recipe,
                       ChooseRecipe(options, source, progress));
+  HX_RETURN_IF_ERROR(CheckRotations(source.config, recipe.rotations));
   HX_ASSIGN_OR_RETURN(auto cache, OpenCache(options));
   progress.Begin("read tokenizer", "", 0);
   HX_ASSIGN_OR_RETURN(TextAssets text, LoadTextAssets(source));
@@ -162,6 +172,18 @@ Result<Job> Prepare(const std::string& model_path,
              .recipe = std::move(recipe),
              .plan = plan,
              .cache = std::move(cache)};
+}
+
+// Gives the model the rotations of the recipe; weights of graphs that never run
+// stay as they are.
+Status Rotate(Job& job) {
+  if (job.stand_ins != nullptr) {
+    job.source = RotateHeads(std::move(job.source), job.recipe.rotations);
+    return OkStatus();
+  }
+  HX_ASSIGN_OR_RETURN(
+      job.source, RotateModel(std::move(job.source), job.recipe, job.progress));
+  return OkStatus();
 }
 
 // Writes "<dir>/<NN>_<pass>.ir".
@@ -332,10 +354,11 @@ Result<artifact::Manifest> EmitArtifact(const Job& job,
 
 Status CompileToFile(const std::string& model_path, const std::string& out_path,
                      const CompileOptions& options, ProgressSink& progress) {
-  HX_ASSIGN_OR_RETURN(const Job job, Prepare(model_path, options, progress));
+  HX_ASSIGN_OR_RETURN(Job job, Prepare(model_path, options, progress));
   HX_ASSIGN_OR_RETURN(artifact::FileSink sink,
                       artifact::FileSink::Create(out_path));
   HX_ASSIGN_OR_RETURN(auto attrs, OpenQuantAttrs(job));
+  HX_RETURN_IF_ERROR(Rotate(job));
   HX_ASSIGN_OR_RETURN(artifact::Manifest manifest,
                       EmitArtifact(job, sink, attrs ? &*attrs : nullptr));
   progress.Begin("finish file", "", 0);
@@ -346,7 +369,8 @@ Status CompileToFile(const std::string& model_path, const std::string& out_path,
 Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
     const std::string& model_path, const CompileOptions& options,
     ProgressSink& progress) {
-  HX_ASSIGN_OR_RETURN(const Job job, Prepare(model_path, options, progress));
+  HX_ASSIGN_OR_RETURN(Job job, Prepare(model_path, options, progress));
+  HX_RETURN_IF_ERROR(Rotate(job));
   artifact::MemorySink sink;
   HX_ASSIGN_OR_RETURN(artifact::Manifest manifest,
                       EmitArtifact(job, sink, nullptr));
@@ -361,6 +385,7 @@ Result<HtpGraphs> BuildWithStandIns(const std::string& model_path,
   if (options.stage != Stage::kQdq) for_htp.target.name = "htp";
   HX_ASSIGN_OR_RETURN(Job job, Prepare(model_path, for_htp, progress));
   job.stand_ins = &stand_ins;
+  HX_RETURN_IF_ERROR(Rotate(job));
   HX_ASSIGN_OR_RETURN(BuiltGraphs built, BuildGraphs(job));
   artifact::Manifest manifest = HeadOf(job, built.module);
   return HtpGraphs{.module = std::move(built.module),

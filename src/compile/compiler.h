@@ -79,8 +79,8 @@ struct CompileOptions {
   // its own: at most as many as the model has layers.
   int64_t num_sharding = 1;
   // A debug compile: the graphs also have the outputs of compile/taps.h, and
-  // float graphs are in the form that static recipes are for, so that values
-  // can be matched.
+  // float graphs are in the form that static recipes are for, with kFloat also
+  // with the rotations of the recipe, so that values can be matched.
   bool taps = false;
   std::string dump_ir_dir = {};  // when not empty: the module before and after
                                  // each pass goes there as text

@@ -2,15 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "artifact/artifact.h"
 #include "artifact/writer.h"
 #include "base/check.h"
+#include "ir/encode.h"
 #include "ir/verify.h"
+#include "quant/hadamard.h"
+#include "quant/weight_encoding.h"
 
 namespace hexllm {
 namespace {
@@ -29,7 +35,18 @@ struct KeyEncodings {
   MaybeEncoding stored;   // of k_in and k_out
   MaybeEncoding rotated;  // between
   MaybeEncoding rope;     // of cosines and sines, from -1 to 1
+  MaybeEncoding plain;    // of keys k in the place of k H
 };
+
+// Codes of all that can come out of H when what goes in has codes of `in`.
+ir::Encoding WidenedByRotation(const ir::Encoding& in, int64_t head_dim) {
+  const int32_t zero = in.zero_points[0];
+  const int32_t most = std::max(zero, UINT16_MAX - zero);
+  const double range = std::sqrt(static_cast<double>(head_dim)) * most;
+  return {.dtype = DType::kU16,
+          .scales = {in.scales[0] * static_cast<float>(range / INT16_MAX)},
+          .zero_points = {INT16_MAX + 1}};
+}
 
 Result<KeyEncodings> EncodingsOf(const IoSpec& spec) {
   constexpr int32_t kOne = INT16_MAX;
@@ -40,7 +57,7 @@ Result<KeyEncodings> EncodingsOf(const IoSpec& spec) {
       return KeyEncodings{};
     case DType::kF16: {
       const ir::Encoding half{.dtype = DType::kF16};
-      return KeyEncodings{half, half, half};
+      return KeyEncodings{half, half, half, half};
     }
     case DType::kU8:
     case DType::kU16: {
@@ -53,7 +70,8 @@ Result<KeyEncodings> EncodingsOf(const IoSpec& spec) {
           .dtype = DType::kU16,
           .scales = {spec.encoding->scale / static_cast<float>(finer)},
           .zero_points = {spec.encoding->zero_point * finer}};
-      return KeyEncodings{stored, rotated, units};
+      return KeyEncodings{stored, rotated, units,
+                          WidenedByRotation(rotated, spec.shape[1])};
     }
     default:
       return Error{ErrorCode::kUnsupported,
@@ -63,11 +81,37 @@ Result<KeyEncodings> EncodingsOf(const IoSpec& spec) {
   }
 }
 
+// H [head_dim,head_dim] as the weight of a linear whose input has `encoding`.
+Result<ir::Constant> HeadRotation(int64_t head_dim,
+                                  const MaybeEncoding& encoding) {
+  if (!quant::HasHadamard(head_dim)) {
+    return Error{
+        ErrorCode::kBadInput,
+        fmt::format("manifest: rotated keys: expected heads of a power "
+                    "of two, found {}",
+                    head_dim)};
+  }
+  const std::vector<float> matrix = quant::HadamardMatrix(head_dim);
+  ir::Constant constant{.name = "evictor.head_rotation",
+                        .type = {DType::kF32, {head_dim, head_dim}}};
+  constant.owned = std::make_shared<const std::string>(
+      AsText(std::as_bytes(std::span(matrix))));
+  constant.bytes = AsBytes(*constant.owned);
+  if (!encoding) return constant;
+  const std::string_view scheme = ir::HasCodes(*encoding) ? "16a8w" : "fp16";
+  HX_ASSIGN_OR_RETURN(
+      constant.encoding,
+      quant::WeightEncoding(constant, {.scheme = quant::FindScheme(scheme)},
+                            nullptr));
+  return constant;
+}
+
 // One shard's graph in the making.
 class EvictorBuilder {
  public:
-  EvictorBuilder(const Manifest& manifest, const GraphEntry& step)
-      : manifest_(manifest) {
+  EvictorBuilder(const Manifest& manifest, const GraphEntry& step,
+                 ir::ConstantStore& constants)
+      : manifest_(manifest), constants_(constants) {
     graph_.name =
         step.shard == 0 ? "evictor" : fmt::format("evictor_{}", step.shard);
     graph_.kind = GraphKind::kEvictor;
@@ -90,8 +134,18 @@ class EvictorBuilder {
     const ValueId sin = Rope(RoleKind::kRopeSin, rope, encodings.rope);
     const ValueId rows = Add(OpKind::kTranspose, {stored}, {2, 0, 1},
                              name + "stored", encodings.stored);
-    ValueId rotated = Add(OpKind::kRope, {rows, cos, sin}, {}, name + "rotated",
-                          encodings.rotated);
+    ValueId rotated;
+    if (manifest_.keys_rotated) {
+      HX_ASSIGN_OR_RETURN(const ValueId plain,
+                          TimesH(rows, name + "plain", encodings.plain));
+      const ValueId moved = Add(OpKind::kRope, {plain, cos, sin}, {},
+                                name + "moved", encodings.plain);
+      HX_ASSIGN_OR_RETURN(rotated,
+                          TimesH(moved, name + "rotated", encodings.rotated));
+    } else {
+      rotated = Add(OpKind::kRope, {rows, cos, sin}, {}, name + "rotated",
+                    encodings.rotated);
+    }
     if (encodings.rotated != encodings.stored) {
       rotated = Add(OpKind::kConvert, {rotated}, {}, name + "converted",
                     encodings.stored);
@@ -115,6 +169,28 @@ class EvictorBuilder {
     return value;
   }
 
+  // x[T,G,D] times H.
+  Result<ValueId> TimesH(ValueId x, const std::string& name,
+                         const MaybeEncoding& encoding) {
+    const Shape heads = graph_.type(x).shape;
+    const MaybeEncoding of_x = graph_[x].encoding;
+    HX_ASSIGN_OR_RETURN(ir::Constant h, HeadRotation(heads[2], of_x));
+    if (!rotation_) rotation_ = constants_.Add(std::move(h));
+    const ValueId weight =
+        graph_.AddConstant(*rotation_, constants_[*rotation_]);
+    const auto reshape = [&](ValueId value, Shape shape) {
+      const MaybeEncoding same = graph_[value].encoding;
+      const ValueId made = graph_.AddNode(
+          OpKind::kReshape, {value}, {{AttrName::kShape, std::move(shape)}},
+          graph_[value].name);
+      graph_[made].encoding = same;
+      return made;
+    };
+    const ValueId flat = reshape(x, {heads[0] * heads[1], heads[2]});
+    return reshape(Add(OpKind::kLinear, {flat, weight}, {}, name, encoding),
+                   heads);
+  }
+
   // The input, which layers share.
   ValueId Rope(RoleKind kind, int32_t table, const MaybeEncoding& encoding) {
     const ValueId found = graph_.FindIo({kind, table});
@@ -128,6 +204,8 @@ class EvictorBuilder {
   }
 
   const Manifest& manifest_;
+  ir::ConstantStore& constants_;
+  std::optional<ir::ConstantId> rotation_ = {};  // H
   ir::Graph graph_;
 };
 
@@ -207,7 +285,7 @@ Result<ir::Module> BuildEvictor(const Manifest& manifest) {
   ir::Module module;
   for (const GraphEntry& step : manifest.graphs) {
     if (step.kind != GraphKind::kKv) continue;
-    EvictorBuilder builder(manifest, step);
+    EvictorBuilder builder(manifest, step, module.constants);
     for (const IoSpec& output : step.outputs) {
       if (output.role.kind != RoleKind::kKOut) continue;
       const auto layer = static_cast<size_t>(output.role.index);

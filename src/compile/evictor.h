@@ -24,8 +24,10 @@ Status CheckSink(const artifact::SinkSettings& settings, int64_t context);
 //   k_in [G,D,N] - transpose - rope - convert - transpose - k_out [G,D,N]
 //
 // where k_in and k_out are in the form of the cache, and what lies between is
-// finer: 16 bits over the same range. kUnsupported for caches of other types
-// than f32, f16, u8 and u16.
+// finer: 16 bits over the same range. Where keys are cached as k H
+// (Manifest::keys_rotated), a product with H stands before and behind rope, and
+// between them 16 bits hold all that can be. kUnsupported for caches of other
+// types than f32, f16, u8 and u16, kBadInput where there is no H of D.
 Result<ir::Module> BuildEvictor(const artifact::Manifest& manifest);
 
 // Builds and lowers them and adds them to `manifest`, whose graphs of steps are

@@ -9,6 +9,7 @@
 #include "base/half.h"
 #include "base/quote.h"
 #include "compile/calibrate.h"
+#include "compile/rotate.h"
 #include "compile/weight_tools.h"
 #include "models/decoder.h"
 #include "quant/assign.h"
@@ -18,14 +19,38 @@
 namespace hexllm {
 namespace {
 
-// The linears of the module, each once.
+// The linears of the module that rotate heads, whose weights no rule is for.
+bool RotatesHeads(const ir::Module& module, const ir::Graph& graph,
+                  const ir::Node& node) {
+  if (node.op != ir::OpKind::kLinear) return false;
+  const ir::ConstantId weight = graph[node.inputs[1]].constant;
+  return weight.valid() &&
+         module.constants[weight].name == models::kHeadRotation;
+}
+
+// How they are quantized: as wide as activations are by default. 8 bits hold
+// their weights exactly.
+quant::LayerSettings RotationSettings(const quant::Recipe& recipe) {
+  const quant::Scheme& scheme = *recipe.defaults.scheme;
+  quant::LayerSettings settings;
+  settings.scheme = &scheme;
+  if (scheme.activations == quant::ActivationKind::kStatic)
+    settings.scheme =
+        quant::FindScheme(scheme.activation_bits == 8 ? "8a8w" : "16a8w");
+  return settings;
+}
+
+// The others, each once.
 std::vector<quant::LayerId> LinearLayers(const ir::Module& module) {
   std::vector<quant::LayerId> layers;
   std::set<std::string> seen;
   for (const ir::Graph& graph : module.graphs) {
     for (const ir::Node& node : graph.nodes) {
       const std::string& name = graph[node.output].name;
-      if (node.op != ir::OpKind::kLinear || !seen.insert(name).second) continue;
+      if (node.op != ir::OpKind::kLinear || RotatesHeads(module, graph, node) ||
+          !seen.insert(name).second) {
+        continue;
+      }
       layers.push_back({.name = name,
                         .op = "linear",
                         .inputs = graph[node.inputs[0]].type.shape.back()});
@@ -137,6 +162,12 @@ Result<quant::Recipe> FitToModel(const quant::Recipe& recipe,
   HX_ASSIGN_OR_RETURN(const ir::Module module,
                       models::BuildDecoder(source, {&graph, 1}));
   quant::FittedRecipe fitted = quant::FitRecipe(recipe, LinearLayers(module));
+  fitted.recipe.rotations = PossibleRotations(source.config, recipe.rotations);
+  if (fitted.recipe.rotations != recipe.rotations) {
+    fitted.notes.push_back(fmt::format(
+        "recipe {}: rotations that this model cannot have are left out",
+        recipe.name));
+  }
   for (const std::string& note : fitted.notes) progress.Note(note);
   return std::move(fitted.recipe);
 }
@@ -147,6 +178,12 @@ Result<quant::ResolvedRecipe> ResolveFor(const ir::Module& module,
   HX_ASSIGN_OR_RETURN(quant::ResolvedRecipe resolved,
                       quant::ResolveRecipe(recipe, LinearLayers(module)));
   for (const std::string& warning : resolved.warnings) progress.Warn(warning);
+  for (const ir::Graph& graph : module.graphs) {
+    for (const ir::Node& node : graph.nodes) {
+      if (RotatesHeads(module, graph, node))
+        resolved.layers[graph[node.output].name] = RotationSettings(recipe);
+    }
+  }
   return resolved;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "base/graph_role.h"
 #include "base/status.h"
@@ -16,6 +17,9 @@ enum class EmbeddingPlace : uint8_t {
   kGraph,  // the graph, whose input is token
   kHost,   // the runtime: the graph's input is embedding
 };
+
+// The constant of linears that rotate heads (DecoderConfig::head_rotation).
+inline constexpr std::string_view kHeadRotation = "model.head_rotation";
 
 // One graph that is wanted: a step of T = step_tokens tokens with a context of
 // C = context_tokens, or the part of one.

@@ -37,10 +37,12 @@ Result<ValueId> AddHeads(GraphBuilder& builder, const StepInputs& inputs,
                                 .head_dim = config.head_dim,
                                 .rotary_dim = rotary_dim}));
   }
-  if (!layer.rope) return x;
-  return builder.Add(OpKind::kRope,
-                     {x, *inputs.cos[*layer.rope], *inputs.sin[*layer.rope]},
-                     {}, spec.prefix + spec.name + "_rope");
+  if (layer.rope) {
+    x = builder.Add(OpKind::kRope,
+                    {x, *inputs.cos[*layer.rope], *inputs.sin[*layer.rope]}, {},
+                    spec.prefix + spec.name + "_rope");
+  }
+  return builder.RotatedHeads(x, spec.prefix + spec.name + "_rotation");
 }
 
 // [T,G,D].

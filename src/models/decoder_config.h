@@ -95,6 +95,11 @@ struct DecoderConfig {
   QkNorm qk_norm = QkNorm::kNone;
   LayerForm layer_form = LayerForm::kSequential;
 
+  // [D,D], orthogonal: query and key heads are rotated by it behind RoPE, which
+  // leaves their products as they are. Empty = they are not. No file says this:
+  // it is R3 of a recipe (compile/rotate.h).
+  std::vector<float> head_rotation = {};
+
   Bias qkv_bias = Bias::kNone;
   Bias attention_out_bias = Bias::kNone;
   double attention_scale = 0;    // of scores; usually 1 / sqrt(D)

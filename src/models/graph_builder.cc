@@ -108,6 +108,24 @@ Result<ValueId> GraphBuilder::HeadNorm(ValueId x, const LinearSpec& spec) {
   return RmsNorm(x, weight, spec.name);
 }
 
+// linear's rows are those of the transposed matrix.
+ValueId GraphBuilder::RotatedHeads(ValueId x, const std::string& name) {
+  const std::vector<float>& rotation = config().head_rotation;
+  if (rotation.empty()) return x;
+  const Shape heads = graph_.type(x).shape;
+  const int64_t size = heads.back();
+  std::vector<float> transposed(rotation.size());
+  for (size_t i = 0; i < rotation.size(); ++i) {
+    const auto width = static_cast<size_t>(size);
+    transposed[i % width * width + i / width] = rotation[i];
+  }
+  const ir::ConstantId id = context_.binder.Make(std::string(kHeadRotation),
+                                                 {size, size}, transposed);
+  const ValueId weight = graph_.AddConstant(id, context_.constants[id]);
+  const ValueId flat = Reshape(x, {heads[0] * heads[1], size}, graph_[x].name);
+  return Reshape(Add(OpKind::kLinear, {flat, weight}, {}, name), heads, name);
+}
+
 ValueId GraphBuilder::Reshape(ValueId x, std::vector<int64_t> shape,
                               const std::string& name) {
   return Add(OpKind::kReshape, {x}, {{AttrName::kShape, std::move(shape)}},

@@ -61,6 +61,9 @@ class GraphBuilder {
   Result<ir::ValueId> Norm(ir::ValueId x, const std::string& name);
   // The norm of a head [T,heads,D], whose weight is in RoPE order.
   Result<ir::ValueId> HeadNorm(ir::ValueId x, const LinearSpec& spec);
+  // x[T,heads,D] times the configuration's rotation of heads; x itself when
+  // there is none.
+  ir::ValueId RotatedHeads(ir::ValueId x, const std::string& name);
   ir::ValueId Reshape(ir::ValueId x, std::vector<int64_t> shape,
                       const std::string& name);
   // x * factor; x itself when that is 1.

@@ -67,6 +67,13 @@ int64_t InterleavedRow(const WeightRequest& request, int64_t row) {
   return head + (i < half ? 2 * i : 2 * (i - half) + 1);
 }
 
+void SetFloats(std::span<const float> values, ir::Constant& constant) {
+  constant.owned =
+      std::make_shared<const std::string>(AsText(std::as_bytes(values)));
+  constant.bytes = AsBytes(*constant.owned);
+  constant.type.dtype = DType::kF32;
+}
+
 // A vector has one row in the IR's sense, so its elements are put in order by
 // value.
 void ReorderElements(ir::Constant& constant,
@@ -78,10 +85,7 @@ void ReorderElements(ir::Constant& constant,
   DequantizeRow(constant.type.dtype, constant.bytes, values);
   for (size_t i = 0; i < order.size(); ++i)
     ordered[i] = values[static_cast<size_t>(order[i])];
-  const auto bytes = std::as_bytes(std::span(ordered));
-  constant.owned = std::make_shared<const std::string>(AsText(bytes));
-  constant.bytes = AsBytes(*constant.owned);
-  constant.type.dtype = DType::kF32;
+  SetFloats(ordered, constant);
 }
 
 bool IsWeightType(DType dtype) {
@@ -233,10 +237,30 @@ std::vector<int64_t> WeightBinder::RowOrder(const WeightRequest& request,
   return order;
 }
 
-Result<ir::ConstantId> WeightBinder::Bind(const WeightRequest& request) {
-  const auto at = std::lower_bound(
-      bound_.begin(), bound_.end(), request.name,
+std::vector<std::pair<std::string, ir::ConstantId>>::iterator
+WeightBinder::PlaceOf(const std::string& name) {
+  return std::lower_bound(
+      bound_.begin(), bound_.end(), name,
       [](const auto& a, const auto& b) { return a.first < b; });
+}
+
+ir::ConstantId WeightBinder::Make(const std::string& name, Shape shape,
+                                  std::span<const float> values) {
+  const auto at = PlaceOf(name);
+  if (at != bound_.end() && at->first == name) return at->second;
+  ir::Constant constant{.name = name,
+                        .type = {DType::kF32, std::move(shape)},
+                        .bytes = {},
+                        .owned = nullptr,
+                        .rows = {}};
+  SetFloats(values, constant);
+  const ir::ConstantId id = constants_.Add(std::move(constant));
+  bound_.insert(at, {name, id});
+  return id;
+}
+
+Result<ir::ConstantId> WeightBinder::Bind(const WeightRequest& request) {
+  const auto at = PlaceOf(request.name);
   if (at != bound_.end() && at->first == request.name) return at->second;
 
   const Place place =

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,10 @@ class WeightBinder {
   // kBadInput naming file, tensor, expected and found when it is missing or has
   // another shape or a type that is no weight.
   Result<ir::ConstantId> Bind(const WeightRequest& request);
+  // A constant that no checkpoint has: `values` of `shape`, copied; once for
+  // each name.
+  ir::ConstantId Make(const std::string& name, Shape shape,
+                      std::span<const float> values);
   // Takes note of a tensor that may be there and is not needed.
   void Ignore(std::string_view name);
   // The stored tensor behind a name, or null.
@@ -53,6 +58,9 @@ class WeightBinder {
     int64_t stored_rows = 0;  // of all parts; 0 = as asked for
   };
 
+  // Where `name` is in bound_, or would be.
+  std::vector<std::pair<std::string, ir::ConstantId>>::iterator PlaceOf(
+      const std::string& name);
   // The place of "model.layers.3.mlp.up_proj.weight"; nothing when the format
   // has no such tensor.
   std::optional<Place> FindPlace(std::string_view name) const;

@@ -50,6 +50,15 @@ bool Quantizes(const Recipe& recipe) {
          });
 }
 
+Recipe FloatRecipe(const Recipe& recipe) {
+  constexpr std::string_view kFloat = "fp32";
+  return {.name = std::string(kFloat),
+          .description = {},
+          .defaults = {.scheme = FindScheme(kFloat)},
+          .rotations = recipe.rotations,
+          .rules = {}};
+}
+
 bool IsRecipeFile(std::string_view name) {
   return name.ends_with(".json") || name.find('/') != std::string_view::npos;
 }
@@ -61,6 +70,10 @@ std::string RecipeToJson(const Recipe& recipe) {
                {"kv_bits", recipe.kv_bits},
                {"kv_outlier_db", recipe.kv_outlier_db},
                {"residual", WriteResidual(recipe.residual)},
+               {"r1", WriteRotation(recipe.rotations.r1)},
+               {"r2", WriteRotation(recipe.rotations.r2)},
+               {"r3", WriteRotation(recipe.rotations.r3)},
+               {"rotation_seed", recipe.rotations.seed},
                {"rules", Json::array()}};
   for (const Rule& rule : recipe.rules)
     json["rules"].push_back(WriteRule(rule));

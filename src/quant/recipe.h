@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "quant/rotation.h"
 #include "quant/scheme.h"
 
 namespace hexllm::quant {
@@ -108,12 +109,17 @@ struct Recipe {
   // many dB. Only for kv_bits 8.
   double kv_outlier_db = 24;
   ResidualKind residual = ResidualKind::kAuto;
+  Rotations rotations;
   std::vector<Rule> rules;
   bool operator==(const Recipe&) const = default;
 };
 
 // False when no layer's scheme is other than fp32: everything stays as stored.
 bool Quantizes(const Recipe& recipe);
+
+// fp32 with the rotations of `recipe`: the float graph whose values are those
+// that the recipe's graphs round.
+Recipe FloatRecipe(const Recipe& recipe);
 
 // True for a recipe's name that FindRecipe takes for a file.
 bool IsRecipeFile(std::string_view name);

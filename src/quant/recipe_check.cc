@@ -98,6 +98,25 @@ Status CheckConflicts(const Recipe& recipe) {
   return OkStatus();
 }
 
+// R3 is there for caches and products of few bits, and runs with every token.
+Status CheckRotations(const Recipe& recipe) {
+  const Rotations& wanted = recipe.rotations;
+  const Scheme& scheme = *recipe.defaults.scheme;
+  if (wanted.r3 == RotationKind::kRandom)
+    return Bad("r3: expected none or hadamard, found random");
+  if (wanted.r3 != RotationKind::kNone &&
+      scheme.activations == ActivationKind::kDynamic) {
+    return Bad(
+        fmt::format("r3: scheme {} does not round queries and keys; "
+                    "remove it",
+                    scheme.name));
+  }
+  if (wanted.seed != 0 && wanted.r1 == RotationKind::kNone &&
+      wanted.r2 == RotationKind::kNone)
+    return Bad("rotation_seed: expected with r1 or r2, found alone; remove it");
+  return OkStatus();
+}
+
 // What chooses by a layer's inputs needs codes of 4 or 8 bits.
 Status CheckSearch(const LayerSettings& settings) {
   const Scheme& scheme = *settings.scheme;
@@ -137,6 +156,7 @@ Status CheckRecipe(const Recipe& recipe) {
         "found {}; remove it or choose e.g. 16a8w",
         scheme.name));
   }
+  HX_RETURN_IF_ERROR(CheckRotations(recipe));
   if (Status status = CheckSettings(recipe.defaults); !status.ok())
     return std::move(status).error().With("defaults");
   return CheckConflicts(recipe);

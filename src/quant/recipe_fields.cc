@@ -46,6 +46,12 @@ constexpr EnumName<ResidualKind> kResiduals[] = {
     {"float16", ResidualKind::kFloat16},
 };
 
+constexpr EnumName<RotationKind> kRotations[] = {
+    {"none", RotationKind::kNone},
+    {"hadamard", RotationKind::kHadamard},
+    {"random", RotationKind::kRandom},
+};
+
 std::string Found(const Json& json) {
   if (json.is_string()) return Quoted(json.get_ref<const std::string&>());
   if (json.is_number()) return DumpJson(json);
@@ -137,6 +143,14 @@ Result<ResidualKind> ReadResidual(const Json& json) {
 
 Json WriteResidual(const ResidualKind& value) {
   return WriteEnum(value, kResiduals);
+}
+
+Result<RotationKind> ReadRotation(const Json& json) {
+  return ReadEnum(json, kRotations, "rotation");
+}
+
+Json WriteRotation(const RotationKind& value) {
+  return WriteEnum(value, kRotations);
 }
 
 Result<int> ReadInt(const Json& json, int least, int most) {

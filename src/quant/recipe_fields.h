@@ -42,6 +42,8 @@ Result<double> ReadMomentum(const Json& json);
 Result<bool> ReadBool(const Json& json);
 Result<ResidualKind> ReadResidual(const Json& json);
 Json WriteResidual(const ResidualKind& value);
+Result<RotationKind> ReadRotation(const Json& json);
+Json WriteRotation(const RotationKind& value);
 // Whole numbers from `least` to `most`; numbers in those bounds.
 Result<int> ReadInt(const Json& json, int least, int most);
 Result<double> ReadNumber(const Json& json, double least, double most);

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <iterator>
 #include <span>
+#include <utility>
 
 #include "base/near_name.h"
 #include "base/quote.h"
@@ -187,10 +189,29 @@ Status ParseKv(const Json& json, Recipe& recipe) {
   return OkStatus();
 }
 
+Status ParseRotations(const Json& json, Rotations& rotations) {
+  for (const auto& [key, place] :
+       {std::pair("r1", &rotations.r1), std::pair("r2", &rotations.r2),
+        std::pair("r3", &rotations.r3)}) {
+    const Json* value = FindMember(json, key);
+    if (value == nullptr) continue;
+    auto read = ReadRotation(*value);
+    if (!read.ok()) return std::move(read).error().With(key);
+    *place = read.value();
+  }
+  if (const Json* seed = FindMember(json, "rotation_seed")) {
+    auto read = ReadInt(*seed, 0, INT_MAX);
+    if (!read.ok()) return std::move(read).error().With("rotation_seed");
+    rotations.seed = read.value();
+  }
+  return OkStatus();
+}
+
 Result<Recipe> ParseFields(const Json& json) {
-  HX_RETURN_IF_ERROR(
-      CheckKeys(json, {"$schema", "name", "description", "defaults", "kv_bits",
-                       "kv_outlier_db", "residual", "rules"}));
+  HX_RETURN_IF_ERROR(CheckKeys(
+      json,
+      {"$schema", "name", "description", "defaults", "kv_bits", "kv_outlier_db",
+       "residual", "r1", "r2", "r3", "rotation_seed", "rules"}));
   Recipe recipe;
   HX_RETURN_IF_ERROR(ParseHead(json, recipe));
   const Json* defaults = FindMember(json, "defaults");
@@ -205,6 +226,7 @@ Result<Recipe> ParseFields(const Json& json) {
     if (!read.ok()) return std::move(read).error().With("residual");
     recipe.residual = read.value();
   }
+  HX_RETURN_IF_ERROR(ParseRotations(json, recipe.rotations));
   if (const Json* list = FindMember(json, "rules")) {
     HX_ASSIGN_OR_RETURN(recipe.rules, ParseRules(*list));
   }

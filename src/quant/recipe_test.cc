@@ -53,6 +53,7 @@ TEST(Recipe, SettingsThatAreNotGivenHaveTheirDefaults) {
   EXPECT_EQ(recipe.kv_bits, 16);
   EXPECT_EQ(recipe.kv_outlier_db, 24);
   EXPECT_EQ(recipe.residual, ResidualKind::kAuto);
+  EXPECT_EQ(recipe.rotations, Rotations());
 }
 
 TEST(Recipe, ReadsAndWritesAllFields) {
@@ -75,6 +76,10 @@ TEST(Recipe, ReadsAndWritesAllFields) {
   "kv_bits": 8,
   "kv_outlier_db": 30.5,
   "residual": "float16",
+  "r1": "random",
+  "r2": "hadamard",
+  "r3": "hadamard",
+  "rotation_seed": 7,
   "rules": [
     {
       "names": [
@@ -147,6 +152,12 @@ std::vector<Refused> RefusedByBoth() {
        "kv_bits: expected 8 or 16, found 12"},
       {Text(R"("defaults": {"scheme": "16a8w"}, "kv_outlier_db": -1)"),
        "kv_outlier_db: expected a number from 0 to 200, found -1"},
+      {Text(R"("defaults": {"scheme": "16a8w"}, "r1": true)"),
+       "r1: expected the name of a rotation as a string"},
+      {Text(R"("defaults": {"scheme": "16a8w"}, "r3": "random")"),
+       "r3: expected none or hadamard, found random"},
+      {Text(R"("defaults": {"scheme": "16a8w"}, "rotation_seed": -1)"),
+       "rotation_seed: expected a whole number from 0 to 2147483647, found -1"},
       {Rules("{}"), "rules: expected an array"},
       {Rules("[5]"), "rules[0]: expected an object, found a whole number"},
       {Rules(R"([{"scheme": "16a8w"}])"),
@@ -190,6 +201,11 @@ std::vector<Refused> RefusedByParserOnly() {
        "defaults: rounding: scheme cpu-w4a8 does not use this"},
       {Text(R"("defaults": {"scheme": "fp32"}, "residual": "float16")"),
        "residual: float16 needs a default scheme with integer activations"},
+      {Text(R"("defaults": {"scheme": "16a8w"}, "r3": "hadamard",
+               "rotation_seed": 1)"),
+       "rotation_seed: expected with r1 or r2"},
+      {Text(R"("defaults": {"scheme": "cpu-w8a8"}, "r3": "hadamard")"),
+       "r3: scheme cpu-w8a8 does not round queries and keys"},
       {Defaults(R"("scheme": "cpu-w4a8", "block": 64)"),
        "defaults: block: scheme cpu-w4a8 does not use this"},
       {Text(R"("defaults": {"scheme": "cpu-w8a8"},
