@@ -34,13 +34,14 @@ class Lines final : public ProgressSink {
   void Update(int64_t) override {}
   void Warn(std::string_view line) override { warnings.emplace_back(line); }
   void Note(std::string_view line) override {
+    notes.emplace_back(line);
     if (line.ends_with(": from the cache"))
       reused.emplace_back(line.substr(0, line.find(':')));
     if (line.find(" CPU-seconds and ") != line.npos)
       made.emplace_back(line.substr(0, line.find(':')));
   }
 
-  std::vector<std::string> steps, warnings, reused, made;
+  std::vector<std::string> steps, warnings, notes, reused, made;
 };
 
 class CompileCacheTest : public ::testing::Test {
@@ -155,6 +156,21 @@ TEST_F(CompileCacheTest, MemoryIsCheckedBeforeTheWork) {
               AllOf(HasSubstr("--max-memory"), HasSubstr("context/kv"),
                     HasSubstr("no --num-sharding")));
   EXPECT_THAT(lines_.steps, Not(Contains("calibrate")));
+}
+
+TEST_F(CompileCacheTest, ScalesAndCodesOfWeightsAreKept) {
+  constexpr const char* kSampled = "layers' inputs are sampled";
+  options_.target = {};
+  options_.num_sharding = 1;
+  options_.recipe_json = R"({"name": "r", "defaults": {
+      "scheme": "16a4w", "weight_observer": "seq_mse", "rounding": "gptq"}})";
+  const std::string first = Compile();
+  EXPECT_THAT(lines_.notes, Contains(kSampled));
+  EXPECT_EQ(Compile(), first);
+  EXPECT_THAT(lines_.notes, Not(Contains(kSampled)));
+  options_.cache_dir.clear();
+  options_.threads = 1;
+  EXPECT_EQ(Compile(), first);
 }
 
 }  // namespace

@@ -70,7 +70,6 @@ class TileSearch {
   double ChooseAlone(size_t row, Channel& channel) const {
     static constexpr float kNothing[64] = {};
     const std::span<const float> zeros = std::span(kNothing).first(block_);
-    std::vector<float> exact(block_);
     double sum = 0;
     for (size_t b = 0; b < channel.factors.size(); ++b) {
       const size_t at = b * block_;

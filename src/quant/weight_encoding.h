@@ -30,6 +30,7 @@ struct WeightReport {
 //     of a few smaller scales: no weight is rounded much more often than
 //     `mse_candidates` times.
 //   dynamic: kQ4_1 or kQ8_0.   fp16: kF16.
+// For kSeqMse what kMinMax gives: WeightSearch goes on from there.
 // kBadInput naming tensor and row: a number that is NaN or infinite, or too
 // large for fp16 or for the f16 scales of blocks. kUnsupported naming the
 // tensor: blocks (32 for dynamic schemes) that do not divide K. `report` may be
