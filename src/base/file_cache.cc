@@ -89,6 +89,8 @@ Result<FileCache> FileCache::Open(const std::string& folder) {
                  fmt::format("{}: cannot be a cache: {}", Printable(folder),
                              error ? error.message() : "it is no folder")};
   }
+  if (const auto probe = OutputFile::Create(folder + "/probe"); !probe.ok())
+    return Error(probe.error()).With("a cache that nothing can be kept in");
   RemoveOldTemporaries(folder);
   HX_ASSIGN_OR_RETURN(const MappedFile program,
                       MappedFile::Open("/proc/self/exe"));

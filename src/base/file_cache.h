@@ -23,7 +23,8 @@ class FileCache {
  public:
   // Makes the folder where it is missing. Removes what killed processes left in
   // it, on file systems where that is possible, once it is a day old.
-  // kEnvironment when there is no such folder and none can be made.
+  // kEnvironment when there is no such folder and none can be made, and when
+  // nothing can be written there.
   static Result<FileCache> Open(const std::string& folder);
 
   // For the key of an entry of that kind ("context"). This program's own bytes

@@ -1,10 +1,15 @@
 #include "base/scratch_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/scratch_file.h"
 #include "tests/support/temp_dir.h"
@@ -27,6 +32,24 @@ TEST(ScratchFolder, IsThereAndGoesWithAllThatIsInIt) {
     EXPECT_EQ(parent.CountFiles(), 2U);
   }
   EXPECT_EQ(parent.CountFiles(), 0U);
+}
+
+TEST(ScratchFolder, DoesNotOutliveAKilledProcess) {
+  const testing::TempDir parent;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto folder = ScratchFolder::Create(parent.path());
+    if (folder.ok()) std::ofstream(folder->path() + "/file") << "text";
+    ::raise(SIGKILL);
+  }
+  ASSERT_GT(child, 0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const auto is_empty = [&] {
+    return std::filesystem::is_empty(parent.path());
+  };
+  for (int i = 0; i < 500 && !is_empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(is_empty());
 }
 
 TEST(ScratchFolder, NeedsAParent) {

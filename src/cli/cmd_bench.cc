@@ -116,6 +116,7 @@ void AddEstimateFlags(CLI::App& app, Flags& flags) {
                  "for any chip")
       ->type_name("MODEL");
   app.add_option("--top", flags.top, "Ops to list for each graph")
+      ->check(WholeNumber(0, UINT32_MAX))
       ->type_name("N");
   app.add_option("--trace", flags.trace,
                  "Write the schedules here, for ui.perfetto.dev: a process for "

@@ -48,8 +48,19 @@ Result<artifact::SinkSettings> ParseSink(const std::string& text) {
                            Quoted(text))};
 }
 
-// kUsage for the flags that say how a checkpoint is compiled.
+// kUsage for the flags that say how a checkpoint is compiled, and for those of
+// the HTP when the artifact's graphs are for another backend.
 Status CheckSinkFlags(const CLI::App& app, const Flags& flags) {
+  HX_ASSIGN_OR_RETURN(const auto artifact,
+                      artifact::Artifact::Open(flags.model));
+  const std::string& backend = BackendOf(*artifact);
+  for (const char* name : {"--soc", "--simulator", "--qnn-lib-dir"}) {
+    if (backend == "htp" || app.count(name) == 0) continue;
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{}: for graphs of the HTP only, those of {} are "
+                             "for {}; leave it out",
+                             name, flags.model, backend)};
+  }
   constexpr std::string_view kAllowed[] = {
       "model",  "--output",    "--use-attention-sink",
       "--soc",  "--simulator", "--qnn-lib-dir",
@@ -95,6 +106,7 @@ Status Compile(const Flags& flags) {
   }
   HX_RETURN_IF_ERROR(ApplyQuantFlags(flags.quant, options));
   SetEngine(flags.engine, options);
+  HX_RETURN_IF_ERROR(CheckQnnLibDir(flags.engine, options.target.name));
   if (flags.simulator && options.target.name != "htp") {
     return Error{
         ErrorCode::kUsage,

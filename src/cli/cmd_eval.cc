@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -15,6 +16,7 @@
 #include "compile/artifact_parts.h"
 #include "eval/report_text.h"
 #include "eval/result_json.h"
+#include "eval/task.h"
 
 namespace hexllm::cli {
 namespace {
@@ -42,6 +44,49 @@ std::string ParseShard(const std::string& text, Shard& shard) {
   return fmt::format("expected i/n with 1 <= i <= n, found {}", Quoted(text));
 }
 
+// kUsage for flags of quantization that no stage would use.
+Status CheckQuantFlags(const EvalFlags& flags) {
+  const bool only_float =
+      flags.stages.empty()
+          ? flags.quant.recipe.empty()
+          : std::ranges::all_of(flags.stages, [](const std::string& stage) {
+              return stage == "fp";
+            });
+  const bool calibrates =
+      IsGiven(flags.quant.calibration) || !flags.quant.calib_tokens.empty();
+  if (!only_float || (!calibrates && flags.quant.recipe.empty()))
+    return OkStatus();
+  return Usage(
+      fmt::format("{}: expected with a stage that is quantized, found "
+                  "fp alone",
+                  calibrates ? "--calib-*" : "--recipe"));
+}
+
+// kUsage for the QNN libraries where no stage runs on the HTP.
+Status CheckQnnLibDirOf(const EvalFlags& flags) {
+  if (flags.engine.qnn_lib_dir.empty() ||
+      std::ranges::count(flags.stages, "device") > 0) {
+    return OkStatus();
+  }
+  if (!IsArtifact(flags.model)) return CheckQnnLibDir(flags.engine, "cpu");
+  HX_ASSIGN_OR_RETURN(const auto artifact,
+                      artifact::Artifact::Open(flags.model));
+  return CheckQnnLibDir(flags.engine, BackendOf(*artifact));
+}
+
+// kUsage for --data-dir when nothing reads a file in it.
+Status CheckDataDir(const EvalFlags& flags) {
+  const bool used =
+      !flags.quant.calibration.tasks.empty() ||
+      std::ranges::any_of(flags.tasks, [&](const std::string& task) {
+        return TaskPath(task, flags.data_dir) != task;
+      });
+  if (used || flags.data_dir.empty()) return OkStatus();
+  return Usage(fmt::format(
+      "--data-dir: expected with --calib-tasks or a task of {}, found neither",
+      fmt::join(BuiltinTasks(), ", ")));
+}
+
 Status CheckFlags(const EvalFlags& flags) {
   if (flags.model.empty())
     return Usage("eval: expected MODEL|FILE.hxl, found none");
@@ -59,15 +104,7 @@ Status CheckFlags(const EvalFlags& flags) {
                       flags.stages[i]));
     }
   }
-  const bool only_float =
-      !flags.stages.empty() &&
-      std::all_of(flags.stages.begin(), flags.stages.end(),
-                  [](const std::string& stage) { return stage == "fp"; });
-  if (only_float && !flags.quant.recipe.empty()) {
-    return Usage(
-        "--recipe: expected with a stage that has one, found --stages fp "
-        "alone");
-  }
+  HX_RETURN_IF_ERROR(CheckQuantFlags(flags));
   if (flags.sharded && flags.tasks.empty())
     return Usage("--shard: expected with --tasks, found alone");
   if (flags.sharded && flags.outputs.json.empty()) {
@@ -75,9 +112,15 @@ Status CheckFlags(const EvalFlags& flags) {
         "--shard: expected --json, the part that `hexllm eval merge` "
         "reads, found none");
   }
+  if (flags.sharded && (flags.sqnr || flags.bisect)) {
+    return Usage(
+        "--sqnr, --bisect: expected without --shard, which shares out the "
+        "items of tasks alone");
+  }
   if (flags.log_samples && flags.outputs.json.empty())
     return Usage("--log-samples: expected with --json, found alone");
-  return OkStatus();
+  HX_RETURN_IF_ERROR(CheckDataDir(flags));
+  return CheckQnnLibDirOf(flags);
 }
 
 Status Eval(const EvalFlags& flags) {
@@ -230,11 +273,12 @@ void AddRunFlags(CLI::App& app, EvalFlags& flags) {
                  "The checkpoint of an artifact, for its stages fp and qdq")
       ->type_name("MODEL");
   app.add_option("--shard", "Only the items of part i of n, for `eval merge`")
-      ->each([&flags](const std::string& text) {
-        const std::string error = ParseShard(text, flags.shard);
-        if (!error.empty()) throw CLI::ValidationError("--shard", error);
-        flags.sharded = true;
-      })
+      ->check(CLI::Validator(
+          [&flags](const std::string& text) {
+            flags.sharded = true;
+            return ParseShard(text, flags.shard);
+          },
+          ""))
       ->type_name("i/n");
   app.add_option("--resume", flags.resume,
                  "Keep what is done in this file, and go on from it")
@@ -260,6 +304,10 @@ Body AddEval(CLI::App& app) {
   AddTaskFlags(app, *flags);
   AddCompareFlags(app, *flags);
   AddRunFlags(app, *flags);
+  for (const char* name :
+       {"--stride", "--limit", "--num-fewshot", "--resume", "--log-samples"})
+    app.get_option(name)->needs(app.get_option("--tasks"));
+  app.get_option("--tolerance")->needs(app.get_option("--bisect"));
   AddSourceFlags(app, flags->source);
   AddRecipeFlags(app, flags->quant);
   AddSocFlag(app, flags->target);

@@ -9,6 +9,7 @@
 #include "cli/model_argument.h"
 #include "cli/output.h"
 #include "cli/stage_argument.h"
+#include "eval/score.h"
 #include "runtime/session.h"
 
 namespace hexllm::cli {
@@ -81,6 +82,7 @@ Status Logits(const Flags& flags) {
   HX_ASSIGN_OR_RETURN(auto artifact, OpenStage({flags.model, flags.checkpoint,
                                                 std::move(compile)},
                                                flags.stage, progress));
+  HX_RETURN_IF_ERROR(CheckQnnLibDir(flags.engine, BackendOf(*artifact)));
   HX_ASSIGN_OR_RETURN(const auto engine,
                       CreateEngineFor(*artifact, flags.engine));
   SessionOptions options;
@@ -91,9 +93,12 @@ Status Logits(const Flags& flags) {
   HX_ASSIGN_OR_RETURN(LogitsFile file,
                       LogitsFile::Create(flags.out, ids.size(),
                                          artifact->manifest().vocab_size));
-  HX_RETURN_IF_ERROR(session->Logits(
-      ids,
-      [&](uint32_t, std::span<const float> row) { return file.Add(row); }));
+  const auto add = [&](uint32_t position,
+                       std::span<const float> row) -> Status {
+    HX_RETURN_IF_ERROR(CheckFinite(row, position));
+    return file.Add(row);
+  };
+  HX_RETURN_IF_ERROR(session->Logits(ids, add));
   return file.Commit();
 }
 

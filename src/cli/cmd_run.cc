@@ -140,6 +140,42 @@ bool ReadPrompt(std::string& line) {
   return true;
 }
 
+struct Turns {
+  size_t done = 0;
+  Status end;
+};
+
+// The turns of the command line, up to the first that fails.
+Turns RunPrompts(const Flags& flags, const Session& session,
+                 Conversation& conversation) {
+  Turns turns;
+  for (const std::string& prompt : flags.prompts) {
+    turns.end = RunTurn(flags, session, conversation, prompt);
+    if (!turns.end.ok()) break;
+    ++turns.done;
+  }
+  return turns;
+}
+
+// The turns that somebody types. One that cannot be, such as a line longer than
+// the context, does not end the chat.
+Turns RunLines(const Flags& flags, const Session& session,
+               Conversation& conversation) {
+  Turns turns;
+  std::string line;
+  while (turns.end.ok() && ReadPrompt(line)) {
+    Status turn = RunTurn(flags, session, conversation, line);
+    if (turn.ok()) {
+      ++turns.done;
+    } else if (turn.error().code == ErrorCode::kUsage) {
+      PrintError(turn.error().message);
+    } else {
+      turns.end = std::move(turn);
+    }
+  }
+  return turns;
+}
+
 Status RunText(const Flags& flags, Session& session, OutputFile* save) {
   HX_ASSIGN_OR_RETURN(const auto conversation, Conversation::Create(session));
   if (!flags.load_session.empty()) {
@@ -152,12 +188,13 @@ Status RunText(const Flags& flags, Session& session, OutputFile* save) {
   }
   if (!flags.system.empty())
     HX_RETURN_IF_ERROR(conversation->SetSystem(flags.system));
-  for (const std::string& prompt : flags.prompts)
-    HX_RETURN_IF_ERROR(RunTurn(flags, session, *conversation, prompt));
-  std::string line;
-  while (flags.prompts.empty() && ReadPrompt(line))
-    HX_RETURN_IF_ERROR(RunTurn(flags, session, *conversation, line));
-  return save != nullptr ? conversation->Save(*save) : OkStatus();
+  const Turns turns = flags.prompts.empty()
+                          ? RunLines(flags, session, *conversation)
+                          : RunPrompts(flags, session, *conversation);
+  // What was said before an error is not lost with it.
+  if (save != nullptr && (turns.end.ok() || turns.done > 0))
+    HX_RETURN_IF_ERROR(conversation->Save(*save));
+  return turns.end;
 }
 
 Status Run(const Flags& flags) {
@@ -180,6 +217,7 @@ Status Run(const Flags& flags) {
   HX_ASSIGN_OR_RETURN(auto artifact,
                       OpenStage({flags.model, "", compile}, "", progress));
   progress.Finish();
+  HX_RETURN_IF_ERROR(CheckQnnLibDir(flags.engine, BackendOf(*artifact)));
   HX_ASSIGN_OR_RETURN(const auto engine,
                       CreateEngineFor(*artifact, flags.engine));
   HX_ASSIGN_OR_RETURN(const auto session,
@@ -206,6 +244,7 @@ void AddSamplingFlags(CLI::App& app, SamplingFlags& flags) {
          "0 = always the likeliest token; default: the checkpoint's, else 0.8")
       ->type_name("X");
   app.add_option("--top-k", flags.top_k, "Draw from the K likeliest; 0 = all")
+      ->check(WholeNumber(0, INT32_MAX))
       ->type_name("K");
   app.add_option("--top-p", flags.top_p,
                  "Draw from the likeliest tokens of this mass")
@@ -241,6 +280,13 @@ void AddDecodeFlags(CLI::App& app, Flags& flags) {
       ->transform(OneOf(updates))
       ->type_name("smart-mask|shift-pointer")
       ->default_str("smart-mask");
+  app.add_option("--max-seq-len", flags.max_seq_len,
+                 "Longest prompt and answer together; default: the context")
+      ->check(WholeNumber(0, UINT32_MAX))
+      ->type_name("N");
+  app.add_option("--max-new-tokens", flags.max_new_tokens, "Longest answer")
+      ->check(WholeNumber(0, UINT32_MAX))
+      ->type_name("N");
 }
 
 }  // namespace
@@ -269,11 +315,6 @@ Body AddRun(CLI::App& app) {
                "End tokens do not end the answer");
   AddSamplingFlags(app, flags->sampling);
   AddDecodeFlags(app, *flags);
-  app.add_option("--max-seq-len", flags->max_seq_len,
-                 "Longest prompt and answer together; default: the context")
-      ->type_name("N");
-  app.add_option("--max-new-tokens", flags->max_new_tokens, "Longest answer")
-      ->type_name("N");
   app.add_option("--save-session", flags->save_session,
                  "At the end: write the conversation and its KV cache here")
       ->type_name("FILE");

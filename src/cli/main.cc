@@ -30,12 +30,27 @@ constexpr Command kCommands[] = {
     {"recipe", "List, show and check quantization recipes", AddRecipe},
 };
 
+// An empty value means something here alone: go on with the answer.
+constexpr std::string_view kMayBeEmpty = "run --prompt";
+
+// An option that gets an empty value (--cache-dir "$UNSET") would silently mean
+// its default.
+void RefuseEmptyValues(CLI::App& app) {
+  const CLI::Validator not_empty(
+      [](const std::string& text) {
+        return std::string(text.empty() ? "expected a value, found an empty one"
+                                        : "");
+      },
+      "");
+  for (CLI::Option* option : app.get_options()) {
+    if (fmt::format("{} {}", app.get_name(), option->get_name()) != kMayBeEmpty)
+      option->transform(not_empty);  // before all other checks
+  }
+  for (CLI::App* sub : app.get_subcommands({})) RefuseEmptyValues(*sub);
+}
+
 constexpr int kExitUsage = static_cast<int>(ErrorCode::kUsage);
 constexpr int kExitBug = 70;
-
-void PrintError(std::string_view message) {
-  PrintNote(fmt::format("hexllm: error: {}\n", OneLine(message)));
-}
 
 int Finish(const Status& status) {
   if (!status.ok()) {
@@ -58,6 +73,7 @@ int Main(int argc, char** argv) {
   for (const Command& command : kCommands) {
     CLI::App* sub = app.add_subcommand(command.name, command.summary);
     bodies.emplace_back(sub, command.add(*sub));
+    RefuseEmptyValues(*sub);
   }
   try {
     app.parse(argc, argv);

@@ -275,12 +275,24 @@ std::string QnnLibDir(const std::string& flag) {
   return sdk == nullptr ? "" : fmt::format("{}/lib/x86_64-linux-clang", sdk);
 }
 
+const std::string& BackendOf(const artifact::Artifact& artifact) {
+  HX_CHECK(!artifact.manifest().graphs.empty());
+  return artifact.manifest().graphs.front().backend;
+}
+
+Status CheckQnnLibDir(const BackendOptions& flags, std::string_view backend) {
+  if (flags.qnn_lib_dir.empty() || backend == "htp") return OkStatus();
+  return Error{ErrorCode::kUsage,
+               fmt::format("--qnn-lib-dir: for graphs of the HTP only, these "
+                           "are for {}; leave it out",
+                           backend)};
+}
+
 Result<std::unique_ptr<Engine>> CreateEngineFor(
     const artifact::Artifact& artifact, const BackendOptions& flags) {
-  HX_CHECK(!artifact.manifest().graphs.empty());
   BackendOptions options = flags;
   options.qnn_lib_dir = QnnLibDir(flags.qnn_lib_dir);
-  return CreateEngine(artifact.manifest().graphs.front().backend, options);
+  return CreateEngine(BackendOf(artifact), options);
 }
 
 }  // namespace hexllm::cli

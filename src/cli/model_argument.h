@@ -88,6 +88,11 @@ void AddDeviceFlags(CLI::App& app, BackendOptions& flags);
 // QNN_SDK_ROOT, else "".
 std::string QnnLibDir(const std::string& flag);
 
+// The backend that the artifact's graphs are for: "cpu", "htp".
+const std::string& BackendOf(const artifact::Artifact& artifact);
+// kUsage for --qnn-lib-dir when `backend` is not the HTP.
+Status CheckQnnLibDir(const BackendOptions& flags, std::string_view backend);
+
 // The engine for the backend that the artifact's graphs are for.
 Result<std::unique_ptr<Engine>> CreateEngineFor(
     const artifact::Artifact& artifact, const BackendOptions& options);

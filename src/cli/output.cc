@@ -48,6 +48,10 @@ void PrintNote(std::string_view text) {
   static_cast<void>(std::fflush(stderr));
 }
 
+void PrintError(std::string_view message) {
+  PrintNote(fmt::format("hexllm: error: {}\n", OneLine(message)));
+}
+
 std::string OneLine(std::string_view text) {
   std::string line(text);
   for (char& c : line) {

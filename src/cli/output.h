@@ -21,6 +21,9 @@ Status FlushOutput();
 // is no reason to fail.
 void PrintNote(std::string_view text);
 
+// "hexllm: error: ..." on stderr, as one line.
+void PrintError(std::string_view message);
+
 // `text` as one line that a terminal shows as it is: control characters become
 // spaces.
 std::string OneLine(std::string_view text);

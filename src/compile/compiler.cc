@@ -129,16 +129,16 @@ Status CheckMaxMemory(const CompileOptions& options) {
                            options.target.name)};
 }
 Status CheckCacheDir(const CompileOptions& options,
-                     const quant::ResolvedRecipe& recipe) {
+                     const quant::Recipe& recipe) {
   if (options.cache_dir.empty() || NeedsStaticRecipe(options.target) ||
-      NeedsRanges(recipe)) {
+      quant::HasStaticRanges(recipe)) {
     return OkStatus();
   }
   return Error{
       ErrorCode::kUsage,
       fmt::format("--cache-dir: expected with --target htp or a recipe that "
                   "calibrates, found {} and {}, where nothing takes long",
-                  options.target.name, Quoted(recipe.recipe.name))};
+                  options.target.name, Quoted(recipe.name))};
 }
 
 Result<std::unique_ptr<const FileCache>> OpenCache(
@@ -162,6 +162,7 @@ Result<Job> Prepare(const std::string& model_path,
   HX_ASSIGN_OR_RETURN(quant::Recipe recipe,
                       ChooseRecipe(options, source, progress));
   HX_RETURN_IF_ERROR(CheckRotations(source.config, recipe.rotations));
+  HX_RETURN_IF_ERROR(CheckCacheDir(options, recipe));
   HX_ASSIGN_OR_RETURN(auto cache, OpenCache(options));
   progress.Begin("read tokenizer", "", 0);
   HX_ASSIGN_OR_RETURN(TextAssets text, LoadTextAssets(source));
@@ -230,7 +231,6 @@ Result<BuiltGraphs> BuildGraphs(const Job& job) {
           job.source, GraphRequests(job.plan, job.options.prefill_logits)));
   HX_ASSIGN_OR_RETURN(const quant::ResolvedRecipe recipe,
                       ResolveFor(module, job.recipe, job.progress));
-  HX_RETURN_IF_ERROR(CheckCacheDir(job.options, recipe));
   const QuantizeJob quantize{.source = job.source,
                              .text = job.text,
                              .calibration = job.options.calibration,

@@ -86,7 +86,8 @@ struct CompileOptions {
                                  // each pass goes there as text
   // When not empty: a folder where the results of long steps are looked for and
   // kept, a calibration's and the htp's contexts (base/file_cache.h). kUsage
-  // where target and recipe have no such steps.
+  // where target and recipe have no such steps; kEnvironment where nothing can
+  // be kept.
   std::string cache_dir = {};
   // htp: when not empty, the artifact also gets the estimates of its graphs
   // (compile/estimate.h); a folder for the compiler's schedules meanwhile.
@@ -94,9 +95,10 @@ struct CompileOptions {
 };
 
 // Compiles the checkpoint at `model_path` into the file `out_path`, whole or
-// not at all. kUnsupported for a target, recipe or architecture that hexllm
-// lacks; kUsage for lengths that do not fit each other or the model; kBadInput
-// for damaged files; kEnvironment when the disk refuses.
+// not at all. kUnsupported for an architecture that hexllm lacks; kUsage for
+// the name of a target or recipe that there is not and for lengths that do not
+// fit each other or the model; kBadInput for damaged files; kEnvironment when
+// the disk refuses.
 Status CompileToFile(const std::string& model_path, const std::string& out_path,
                      const CompileOptions& options, ProgressSink& progress);
 

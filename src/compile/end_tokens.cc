@@ -21,7 +21,9 @@ Result<std::string> TextBehindAnswer(const TextAssets& assets) {
                           ChatTokensFrom(assets.special_tokens)));
   const Json messages = {{{"role", "user"}, {"content", "Hi"}},
                          {{"role", "assistant"}, {"content", kMark}}};
-  const auto text = chat.Render(messages, {});
+  ChatRenderOptions options;
+  options.now = std::tm{};  // for templates that print a date
+  const auto text = chat.Render(messages, options);
   if (!text.ok()) return std::string();
   const size_t at = text->find(kMark);
   return at == std::string::npos ? std::string()

@@ -48,7 +48,14 @@ class SocEstimator {
   Result<GraphFigures> Read(const artifact::GraphEntry& entry,
                             const std::string& path_without_ending) const {
     const std::string path = path_without_ending + ".json";
-    HX_ASSIGN_OR_RETURN(htp::GraphEstimate estimate, htp::ReadEstimate(path));
+    auto read = htp::ReadEstimate(path);
+    // Nobody but the compiler wrote it.
+    if (!read.ok() && read.error().code == ErrorCode::kBadInput) {
+      return Error{ErrorCode::kEnvironment,
+                   read.error().message +
+                       "; is the disk full? TMPDIR names another folder"};
+    }
+    HX_ASSIGN_OR_RETURN(htp::GraphEstimate estimate, std::move(read));
     if (job_.trace != nullptr) {
       HX_RETURN_IF_ERROR(job_.trace->Add(
           {.path = path,

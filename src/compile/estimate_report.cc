@@ -168,11 +168,23 @@ Result<uint64_t> GetCount(const Json& json, std::string_view key) {
                fmt::format("{}: expected 0 or more, found {}", key, count)};
 }
 
-Result<double> GetPositive(const Json& json, std::string_view key) {
+// What can be counted with, as in what the compiler writes (htp/estimate.cc).
+Result<double> GetTime(const Json& json, std::string_view key) {
+  constexpr double kMost = 1e15;
   HX_ASSIGN_OR_RETURN(const double number, GetNumber(json, key));
-  if (number > 0) return number;
+  if (number >= 0 && number < kMost) return number;
   return Error{ErrorCode::kBadInput,
-               fmt::format("{}: expected more than 0, found {}", key, number)};
+               fmt::format("{}: expected 0 or more and less than {:g}, found "
+                           "{:g}",
+                           key, kMost, number)};
+}
+
+Result<double> GetPositive(const Json& json, std::string_view key) {
+  HX_ASSIGN_OR_RETURN(const double number, GetTime(json, key));
+  if (number > 0) return number;
+  return Error{
+      ErrorCode::kBadInput,
+      fmt::format("{}: expected more than 0, found {:g}", key, number)};
 }
 
 Result<uint32_t> GetTokens(const Json& json, std::string_view key) {
@@ -197,7 +209,7 @@ Result<htp::EstimatedOp> OpFromJson(const Json& json) {
   HX_ASSIGN_OR_RETURN(op.unit, GetString(json, "unit"));
   HX_ASSIGN_OR_RETURN(op.name, GetString(json, "name"));
   HX_ASSIGN_OR_RETURN(op.count, GetCount(json, "count"));
-  HX_ASSIGN_OR_RETURN(op.busy_us, GetNumber(json, "busy_us"));
+  HX_ASSIGN_OR_RETURN(op.busy_us, GetTime(json, "busy_us"));
   return op;
 }
 

@@ -119,11 +119,19 @@ TEST(EstimateReport, DamagedJsonIsRefused) {
     json.erase(key);
     expect_refused(json);
   }
-  const std::pair<const char*, Json> bad[] = {
-      {"us", 0},           {"us", -1},          {"us", "2"},
-      {"cycles", nullptr}, {"step_tokens", 0},  {"context_tokens", 1LL << 40},
-      {"ops", 1},          {"fill_bytes", -1},  {"soc", 8750},
-      {"name", nullptr},   {"core_mhz", false}, {"ops", Json::array({1})}};
+  const std::pair<const char*, Json> bad[] = {{"us", 0},
+                                              {"us", -1},
+                                              {"us", "2"},
+                                              {"cycles", 1e300},
+                                              {"cycles", nullptr},
+                                              {"step_tokens", 0},
+                                              {"context_tokens", 1LL << 40},
+                                              {"ops", 1},
+                                              {"fill_bytes", -1},
+                                              {"soc", 8750},
+                                              {"name", nullptr},
+                                              {"core_mhz", false},
+                                              {"ops", Json::array({1})}};
   for (const auto& [key, value] : bad) {
     Json json = whole;
     json["graphs"][0][key] = value;

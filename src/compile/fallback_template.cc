@@ -35,26 +35,29 @@ constexpr std::string_view kChatml =
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %})";
 
-// Granite 3.
+// Granite 3.3: without a system message its own, with the date.
 constexpr std::string_view kGraniteNeeds[] = {
     "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"};
 constexpr std::string_view kGranite =
-    R"({% for message in messages %}<|start_of_role|>{{ message.role }}<|end_of_role|>{{ message.content }}<|end_of_text|>
+    R"({% if messages[0].role != 'system' %}<|start_of_role|>system<|end_of_role|>Knowledge Cutoff Date: April 2024.
+Today's Date: {{ strftime_now('%B %d, %Y') }}.
+You are Granite, developed by IBM. You are a helpful AI assistant.<|end_of_text|>
+{% endif %}{% for message in messages %}<|start_of_role|>{{ message.role }}<|end_of_role|>{{ message.content }}<|end_of_text|>
 {% endfor %}{% if add_generation_prompt %}<|start_of_role|>assistant<|end_of_role|>{% endif %})";
 
 // Phi-4-mini.
 constexpr std::string_view kPhiNeeds[] = {"<|user|>", "<|assistant|>",
                                           "<|end|>"};
 constexpr std::string_view kPhi =
-    R"({% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %})";
+    R"({% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% else %}{{ eos_token }}{% endif %})";
 
-// GLM-Edge: roles have a line, turns no end.
+// GLM-Edge: roles have a line, turns no end, and the model itself ends the line
+// of its role.
 constexpr std::string_view kGlmNeeds[] = {"<|user|>", "<|assistant|>",
                                           "<|observation|>"};
 constexpr std::string_view kGlm =
     R"({% for message in messages %}<|{{ message.role }}|>
-{{ message.content }}{% endfor %}{% if add_generation_prompt %}<|assistant|>
-{% endif %})";
+{{ message.content }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %})";
 
 // What all of them ask of a message: anything else would be rendered as Jinja
 // prints it.

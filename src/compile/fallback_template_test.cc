@@ -29,6 +29,10 @@ Result<std::string> Render(const FallbackTemplate& row, const Json& messages) {
   tokens.bos_token = "<B>";
   ChatRenderOptions options;
   options.add_generation_prompt = true;
+  options.now = std::tm{};
+  options.now->tm_year = 125;
+  options.now->tm_mon = 3;
+  options.now->tm_mday = 9;
   const auto parsed = ChatTemplate::Parse(std::string(row.source), tokens);
   EXPECT_TRUE(parsed.ok()) << row.family;
   return parsed->Render(messages, options);
@@ -53,6 +57,9 @@ const std::map<std::string_view, std::string> kExpected = {
      "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nYes?<|im_end|>\n"
      "<|im_start|>user\n2+2?<|im_end|>\n<|im_start|>assistant\n"},
     {"granite",
+     "<|start_of_role|>system<|end_of_role|>Knowledge Cutoff Date: April 2024."
+     "\nToday's Date: April 09, 2025.\nYou are Granite, developed by IBM. You "
+     "are a helpful AI assistant.<|end_of_text|>\n"
      "<|start_of_role|>user<|end_of_role|>Hi<|end_of_text|>\n"
      "<|start_of_role|>assistant<|end_of_role|>Yes?<|end_of_text|>\n"
      "<|start_of_role|>user<|end_of_role|>2+2?<|end_of_text|>\n"
@@ -60,7 +67,7 @@ const std::map<std::string_view, std::string> kExpected = {
     {"phi",
      "<|user|>Hi<|end|><|assistant|>Yes?<|end|><|user|>2+2?<|end|>"
      "<|assistant|>"},
-    {"glm", "<|user|>\nHi<|assistant|>\nYes?<|user|>\n2+2?<|assistant|>\n"},
+    {"glm", "<|user|>\nHi<|assistant|>\nYes?<|user|>\n2+2?<|assistant|>"},
 };
 
 TEST(FallbackTemplate, EachFamilyRendersItsForm) {

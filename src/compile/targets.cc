@@ -82,7 +82,7 @@ Status CheckTarget(const TargetOptions& target) {
   std::string known;
   for (const Target& row : kTargets)
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
-  return Error{ErrorCode::kUnsupported,
+  return Error{ErrorCode::kUsage,
                fmt::format("--target: expected one of {}, found '{}'", known,
                            target.name)};
 }

@@ -36,7 +36,7 @@ struct TargetOptions {
   std::function<void()> release_weights = {};
 };
 
-// kUnsupported naming the targets that there are; kUsage for an unknown chip.
+// kUsage naming the targets that there are, and for an unknown chip.
 Status CheckTarget(const TargetOptions& target);
 // Whether the target can hold and compile `module`; see htp::CheckSize.
 Status CheckTargetSize(const TargetOptions& target, const ir::Module& module);

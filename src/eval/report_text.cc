@@ -52,8 +52,8 @@ std::string StageLine(const TaskResult& task, size_t stage) {
       text += Difference(figure, task.stages.front());
     figures.push_back(std::move(text));
   }
-  return fmt::format("{} {} ({}, weights {:.1f} MB): {}\n", task.name,
-                     result.stage, result.recipe,
+  return fmt::format("{} {} ({}, weights {:.1f} MB): {}\n",
+                     Printable(task.name), result.stage, result.recipe,
                      static_cast<double>(result.weight_bytes) / 1e6,
                      fmt::join(figures, ", "));
 }
@@ -91,7 +91,8 @@ std::string FootLine(const TaskResult& task, const Shard& shard) {
   const std::string part =
       shard.count == 1 ? ""
                        : fmt::format(" shard {}/{}", shard.number, shard.count);
-  return fmt::format("{}{}: {}\n", task.name, part, DescribeMeasure(task));
+  return fmt::format("{}{}: {}\n", Printable(task.name), part,
+                     DescribeMeasure(task));
 }
 
 std::string ComparisonLine(const StageComparison& comparison) {

@@ -50,12 +50,23 @@ Result<std::vector<uint32_t>> GetCounts(const Json& json, std::string_view key,
                          counts.size()));
 }
 
+// A sum of negative log-likelihoods, or of their squares, whose sum over all
+// items is a number again.
+Result<double> GetSum(const Json& json, std::string_view key) {
+  constexpr double kMost = 1e80;  // of f32 logits, squared
+  HX_ASSIGN_OR_RETURN(const double sum, GetNumber(json, key));
+  if (sum >= 0 && sum <= kMost) return sum;
+  return Bad(
+      fmt::format("{}: expected 0 to {:g}, found {:g}", key, kMost, sum));
+}
+
 Result<Score> ScoreFromJson(const Json& json) {
   Score score;
-  HX_ASSIGN_OR_RETURN(score.nll, GetNumber(json, "nll"));
-  HX_ASSIGN_OR_RETURN(score.squares, GetNumber(json, "squares"));
+  HX_ASSIGN_OR_RETURN(score.nll, GetSum(json, "nll"));
+  HX_ASSIGN_OR_RETURN(score.squares, GetSum(json, "squares"));
   HX_ASSIGN_OR_RETURN(score.tokens, GetCount<uint64_t>(json, "tokens"));
   HX_ASSIGN_OR_RETURN(score.greedy, GetBool(json, "greedy"));
+  if (score.tokens == 0) return Bad("tokens: expected 1 or more, found 0");
   return score;
 }
 

@@ -148,6 +148,9 @@ TEST_F(RunTest, DamagedPartsAreRefused) {
     EXPECT_TRUE(!read.ok() || !MergeShards({*read}).ok()) << path;
   };
   refused("/version", 2);
+  refused("/tasks/0/stages/0/items/0/scores/0/tokens", 0);
+  refused("/tasks/0/stages/0/items/0/scores/0/nll", 1e308);
+  refused("/tasks/0/stages/0/items/0/scores/0/squares", -1);
   refused("/tasks", 1);
   refused("/tasks/0/kind", "x");
   refused("/tasks/0/kind", "choices");

@@ -39,6 +39,26 @@ Status ReadSizes(const GgufKeys& keys, DecoderConfig& config) {
   return OkStatus();
 }
 
+// ValidateConfig with the keys of the file.
+Status CheckSizes(const GgufKeys& keys, const DecoderConfig& config) {
+  const std::string hidden = keys.Name("embedding_length");
+  const std::string layers = keys.Name("block_count");
+  const std::string heads = keys.Name("attention.head_count");
+  const std::string kv_heads = keys.Name("attention.head_count_kv");
+  const std::string head_dim = keys.Name("attention.key_length");
+  const std::string ffn = keys.Name("feed_forward_length");
+  const std::string max_positions = keys.Name("context_length");
+  const std::string vocab = keys.Name("vocab_size");
+  return ValidateConfig(config, {.vocab = vocab,
+                                 .hidden = hidden,
+                                 .layers = layers,
+                                 .heads = heads,
+                                 .kv_heads = kv_heads,
+                                 .head_dim = head_dim,
+                                 .ffn = ffn,
+                                 .max_positions = max_positions});
+}
+
 // The vocabulary is what the embedding has rows for; a vocab_size key must
 // agree with it.
 Result<int64_t> ReadVocab(const Checkpoint& checkpoint, const GgufKeys& keys) {
@@ -197,7 +217,7 @@ Result<DecoderConfig> ReadCommonGgufConfig(
   config.qkv_bias = BiasOf(checkpoint, "blk.0.attn_q.bias");
   config.attention_out_bias = BiasOf(checkpoint, "blk.0.attn_output.bias");
   config.mlp_bias = BiasOf(checkpoint, "blk.0.ffn_down.bias");
-  HX_RETURN_IF_ERROR(ValidateConfig(config));
+  HX_RETURN_IF_ERROR(CheckSizes(keys, config));
   HX_ASSIGN_OR_RETURN(RopeConfig rope,
                       ReadRope(checkpoint, keys, config.head_dim));
   SetUniformLayers(config, std::move(rope));

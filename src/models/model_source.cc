@@ -296,7 +296,7 @@ Result<ModelSource> OpenModel(const std::string& path,
     source.spec = FindByDecoderModel(options.decoder_model);
     if (source.spec == nullptr)
       return Error{
-          ErrorCode::kUnsupported,
+          ErrorCode::kUsage,
           fmt::format(
               "--decoder-model: expected the name of a known model, found '{}'",
               options.decoder_model)};

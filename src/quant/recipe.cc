@@ -36,6 +36,15 @@ Json WriteRule(const Rule& rule) {
   return json;
 }
 
+// True when a scheme of the defaults or of a rule is such a one.
+template <typename Predicate>
+bool AnyScheme(const Recipe& recipe, Predicate is_such) {
+  return is_such(*recipe.defaults.scheme) ||
+         std::ranges::any_of(recipe.rules, [&](const Rule& rule) {
+           return rule.scheme && is_such(**rule.scheme);
+         });
+}
+
 Result<Recipe> LoadRecipe(const std::string& path) {
   HX_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path, kMaxFileBytes));
   return ParseRecipe(json, path);
@@ -43,11 +52,12 @@ Result<Recipe> LoadRecipe(const std::string& path) {
 
 }  // namespace
 
-bool Quantizes(const Recipe& recipe) {
-  return IsQuantized(*recipe.defaults.scheme) ||
-         std::ranges::any_of(recipe.rules, [](const Rule& rule) {
-           return rule.scheme && IsQuantized(**rule.scheme);
-         });
+bool Quantizes(const Recipe& recipe) { return AnyScheme(recipe, IsQuantized); }
+
+bool HasStaticRanges(const Recipe& recipe) {
+  return AnyScheme(recipe, [](const Scheme& scheme) {
+    return scheme.activations == ActivationKind::kStatic;
+  });
 }
 
 Recipe FloatRecipe(const Recipe& recipe) {
@@ -92,7 +102,7 @@ Result<Recipe> FindRecipe(const std::string& name_or_file) {
     return ParseRecipe(json, fmt::format("recipe {}", recipe.name));
   }
   return Error{
-      ErrorCode::kUnsupported,
+      ErrorCode::kUsage,
       fmt::format("unknown recipe {}; {} (a file's name ends in .json "
                   "or holds a '/')",
                   Quoted(name_or_file), SuggestNames(name_or_file, names))};

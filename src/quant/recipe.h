@@ -121,6 +121,9 @@ bool Quantizes(const Recipe& recipe);
 // that the recipe's graphs round.
 Recipe FloatRecipe(const Recipe& recipe);
 
+// True when its defaults or a rule have ranges that calibration observes.
+bool HasStaticRanges(const Recipe& recipe);
+
 // True for a recipe's name that FindRecipe takes for a file.
 bool IsRecipeFile(std::string_view name);
 
@@ -146,7 +149,7 @@ struct BuiltinRecipe {
 std::span<const BuiltinRecipe> BuiltinRecipes();
 
 // The built-in recipe of that name, or the recipe in that file (a name with a
-// '/' or ending in ".json" is a file). kUnsupported for an unknown name,
+// '/' or ending in ".json" is a file). kUsage for an unknown name,
 // suggesting near ones; kEnvironment for a file that cannot be read; otherwise
 // as ParseRecipe.
 Result<Recipe> FindRecipe(const std::string& name_or_file);

@@ -328,7 +328,7 @@ TEST(Recipe, PlainSchemesStandTogether) {
 TEST(FindRecipe, UnknownNamesGetSuggestions) {
   const auto recipe = FindRecipe("smollm2-135m");
   ASSERT_FALSE(recipe.ok());
-  EXPECT_EQ(recipe.error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(recipe.error().code, ErrorCode::kUsage);
   EXPECT_THAT(recipe.error().message,
               AllOf(HasSubstr("unknown recipe 'smollm2-135m'"),
                     HasSubstr("did you mean 'smollm2_135m'")));

@@ -3,6 +3,7 @@
 // even a partial one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -278,54 +279,31 @@ TEST_F(BadInput, OutputThatIsAnInput) {
               kUsage, {"m.gguf"});
 }
 
-TEST_F(BadInput, FlagsThatAnArtifactCannotHonour) {
+TEST_F(BadInput, PipesInThePlaceOfFiles) {
   const TempDir dir;
   TinyLlama().WriteFolder(dir);
-  const std::string path = dir.File("m.hxl");
-  ASSERT_EQ(RunHexllm({"compile", dir.path(), "-q", "-o", path}).status, 0);
-  const std::vector<std::vector<std::string>> kFlags = {
-      {"--set", "rope_theta=5"},    {"--config", "x.json"},
-      {"--decoder-model", "llama"}, {"--model-mode", "kv"},
-      {"--prefill-ar-len", "7"},    {"--max-context-len", "9"}};
-  for (const auto& flag : kFlags) {
-    std::vector<std::string> args = {"run",      path, "-q",
-                                     "--tokens", "1",  "--ids"};
-    args.insert(args.end(), flag.begin(), flag.end());
-    ExpectError(RunHexllm(args), kUsage, {flag[0], "artifact"});
-  }
-  ExpectError(RunHexllm({"compile", path, "-q", "-o", dir.File("n.hxl")}),
-              kUsage, {"m.hxl", "artifact"});
-  // --model gives the float graph; nothing is quantized anew.
-  const std::vector<std::vector<std::string>> kCompile = {
-      {"--recipe", "16a8w"}, {"--calib-tokens", "1"}, {"--calib-limit", "2"}};
-  for (const auto& flag : kCompile) {
-    std::vector<std::string> args = {
-        "logits",   path, "--model", dir.path(),
-        "--tokens", "1",  "-o",      dir.File("l.safetensors")};
-    args.insert(args.end(), flag.begin(), flag.end());
-    ExpectError(RunHexllm(args), kUsage, {flag[0], "artifact"});
-  }
+  const TempDir other;
+  const std::string pipe = other.File("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string task = dir.Write("t.jsonl", "");
+  const std::vector<std::vector<std::string>> kCommands = {
+      {"inspect", pipe},
+      {"run", dir.path(), "-q", "--tokens", "1", "--ids", "--load-session",
+       pipe},
+      {"eval", dir.path(), "-q", "--tasks", task, "--resume", pipe}};
+  for (const auto& args : kCommands)
+    ExpectError(RunHexllm(args), kEnvironment, {"expected a regular file"});
 }
 
-TEST_F(BadInput, NamesAreNotNumbers) {
+TEST_F(BadInput, WeightsThatAreNoNumbers) {
   const TempDir dir;
-  TinyLlama().WriteFolder(dir);
-  const std::vector<std::string> run = {"run", dir.path(), "--tokens", "1"};
-  const std::vector<std::string> compile = {"compile", dir.path(), "-o",
-                                            dir.File("m.hxl")};
-  const std::vector<std::pair<std::vector<std::string>, std::string>> kFlags = {
-      {run, "--kv-updater"},
-      {run, "--lookahead"},
-      {compile, "--model-mode"},
-      {compile, "--embedding"},
-      {compile, "--prefill-logits"}};
-  for (auto [args, flag] : kFlags) {
-    for (const char* value : {"0", "7", "bogus"}) {
-      std::vector<std::string> all = args;
-      all.insert(all.end(), {flag, value});
-      ExpectError(RunHexllm(all), kUsage, {flag, "expected one of", value});
-    }
-  }
+  TinyLlama model;
+  model.tensors["model.norm.weight"].data.replace(0, 4, "\xff\xff\xff\xff");
+  model.WriteFolder(dir);
+  ExpectError(
+      RunHexllm({"logits", dir.path(), "--tokens", "1,2", "-o", dir.File("l")}),
+      kBadInput, {"position 0 is", "weights"});
+  EXPECT_FALSE(std::filesystem::exists(dir.File("l")));
 }
 
 TEST_F(BadInput, NumbersThatBreakFloatArithmetic) {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/json.h"
 #include "tests/cli/process.h"
 #include "tests/support/golden_tensors.h"
@@ -251,6 +253,41 @@ TEST(Commands, SessionsGoOn) {
   const Outcome damaged =
       run(Model(), {"-p", "Why?", "--load-session", session});
   EXPECT_EQ(damaged.status, 3) << damaged.err;
+}
+
+// An error in a later turn costs nothing of those before it.
+TEST(Commands, SessionsKeepWhatWasSaidBeforeAnError) {
+  const TempDir dir;
+  const auto run = [&](const std::vector<std::string>& prompts) {
+    std::vector<std::string> args = {"run",
+                                     Model(),
+                                     "-q",
+                                     "--temperature",
+                                     "0",
+                                     "--max-new-tokens",
+                                     "2",
+                                     "--ignore-eos",
+                                     "--max-context-len",
+                                     "64",
+                                     "--save-session",
+                                     dir.File("s")};
+    for (const std::string& prompt : prompts)
+      args.insert(args.end(), {"-p", prompt});
+    return RunHexllm(args);
+  };
+  const std::string too_long(400, '7');
+  const Outcome first = run({"Hi"});
+  ASSERT_EQ(first.status, 0) << first.err;
+  const uintmax_t size = std::filesystem::file_size(dir.File("s"));
+  std::filesystem::remove(dir.File("s"));
+  const Outcome both = run({"Hi", too_long});
+  EXPECT_EQ(both.status, 2);
+  EXPECT_EQ(both.out, first.out);
+  EXPECT_THAT(both.err, HasSubstr("64"));
+  EXPECT_EQ(std::filesystem::file_size(dir.File("s")), size);
+  std::filesystem::remove(dir.File("s"));
+  EXPECT_EQ(run({too_long}).status, 2);
+  EXPECT_FALSE(std::filesystem::exists(dir.File("s")));
 }
 
 // ExecuTorch's multi-turn example: five tokens a turn, no template.

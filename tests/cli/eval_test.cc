@@ -192,9 +192,9 @@ TEST_F(EvalTest, ShardsAreMerged) {
             0);
   EXPECT_EQ(ReadWholeFile(dir_.File("all.json")),
             ReadWholeFile(dir_.File("whole.json")));
-  ExpectError(RunHexllm({"eval", "--limit", "1", "merge", dir_.File("1.json"),
+  ExpectError(RunHexllm({"eval", "--mode", "kv", "merge", dir_.File("1.json"),
                          "-o", dir_.File("x.json")}),
-              2, "alone, found --limit");
+              2, "alone, found --mode");
   ExpectError(RunHexllm({"eval", "merge", dir_.File("1.json"), "-o",
                          dir_.File("1.json")}),
               2, "input of this command");
@@ -220,6 +220,15 @@ TEST_F(EvalTest, RefusesWhatMakesNoSense) {
       {{"--sqnr"}, "found fp alone"},
       {{"--sqnr", "--recipe", "16a8w", "--shard", "1/2"}, "with --tasks"},
       {{"--bisect", "--recipe", "16a8w", "--tolerance", "nan"}, "--tolerance"},
+      {{"--sqnr", "--recipe", "16a8w", "--tolerance", "5"}, "--bisect"},
+      {{"--sqnr", "--recipe", "16a8w", "--limit", "1"}, "--tasks"},
+      {{"--sqnr", "--recipe", "16a8w", "--resume", "x"}, "--tasks"},
+      {{"--tasks", questions_, "--data-dir", "x"}, "--data-dir: expected with"},
+      {{"--tasks", questions_, "--calib-tokens", "1"}, "found fp alone"},
+      {{"--tasks", questions_, "--qnn-lib-dir", "x"}, "leave it out"},
+      {{"--tasks", questions_, "--sqnr", "--recipe", "16a8w", "--shard", "1/2",
+        "--json", "x"},
+       "expected without --shard"},
   };
   for (const auto& [flags, part] : usage)
     ExpectError(RunHexllm(Args(flags)), 2, part);

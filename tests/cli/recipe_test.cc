@@ -84,7 +84,7 @@ TEST(RecipeCommand, ErrorsNameTheFileAndThePlace) {
       3, "r.json: defaults: unknown key 'bits'");
   ExpectError(validate(R"({"name": "r", "defaults": {"scheme": "16a4"}})"), 4,
               "unknown scheme '16a4'; did you mean '16a4w'");
-  ExpectError(RunHexllm({"recipe", "show", "smollm2"}), 4,
+  ExpectError(RunHexllm({"recipe", "show", "smollm2"}), 2,
               "did you mean 'smollm2_135m'");
   ExpectError(RunHexllm({"recipe", "show", dir.File("none.json")}), 5,
               "none.json");
@@ -138,7 +138,7 @@ TEST(RecipeFlag, OfNoStageIsRefused) {
   const TempDir dir;
   ExpectError(RunHexllm({"eval", Model(), "--tasks", "wikitext", "--data-dir",
                          dir.path(), "--stages", "fp", "--recipe", "nonsense"}),
-              2, "--recipe: expected with a stage that has one");
+              2, "--recipe: expected with a stage that is quantized");
 }
 
 TEST(RecipeFlag, OutputsDestroyNoInput) {
