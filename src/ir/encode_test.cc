@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/constant.h"
+#include "ir/pseudo_random.h"
 #include "tests/support/ir_tensors.h"
 
 namespace hexllm::ir {
@@ -139,6 +141,35 @@ TEST(EncodeTest, RowsOfChannels) {
   const Encoding tensor{.dtype = DType::kI16, .scales = {0.1f}};
   EncodeRow(tensor, 1, row, codes);
   EXPECT_EQ(codes, (std::vector<int32_t>{10, -25, 2000}));
+}
+
+// The order of stored rows has no say, and every code of every grid comes back.
+TEST(EncodeTest, ChosenCodesAreWhatRowsGive) {
+  const std::vector<std::byte> codes = {std::byte{1}, std::byte{0xF9},
+                                        std::byte{0}, std::byte{7}};
+  ConstantStore store;
+  const ConstantId id =
+      store.Add(MakeRandomConstant("w", {DType::kF32, {2, 2}}));
+  Constant turned = store[id];
+  turned.rows = {1, 0};
+  const ConstantId copy = store.Add(turned);
+  for (const ConstantId w : {id, copy}) {
+    store.SetEncoding(
+        w,
+        {.dtype = DType::kI8, .bits = 4, .axis = 0, .scales = {0.1f, 0.0013f}});
+    store.SetCodes(w, codes, nullptr);
+    std::vector<float> values(2);
+    std::vector<int32_t> found(2);
+    ReadRow(store[w], 0, values);
+    EXPECT_EQ(values, (std::vector<float>{0.1f, -7 * 0.1f}));
+    EncodeRow(*store[w].encoding, 0, values, found);
+    EXPECT_EQ(found, (std::vector<int32_t>{1, -7}));
+    ReadRow(store[w], 1, values);
+    EncodeRow(*store[w].encoding, 1, values, found);
+    EXPECT_EQ(found, (std::vector<int32_t>{0, 7}));
+  }
+  store.SetEncoding(id, *store[id].encoding);
+  EXPECT_TRUE(store[id].codes.empty());
 }
 
 // Channel 1, block 1: scale 3 * 0.5 = 1.5.
