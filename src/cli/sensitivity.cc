@@ -15,6 +15,10 @@
 namespace hexllm::cli {
 namespace {
 
+// Output channels that a layer's noise is found in: choosing scales by squared
+// error takes long.
+constexpr int64_t kNoiseRows = 128;
+
 class Measurement {
  public:
   Measurement(const LayerProbe& probe, const quant::ResolvedRecipe& base,
@@ -40,19 +44,20 @@ class Measurement {
         .is_head = probe_.IsHead(layer),
         .probed = quant::ProbedWay(ways),
         .ways = {}};
-    for (size_t way = 0; way < ways.size(); ++way) {
+    const ir::Constant sample = quant::SampleRows(weight, kNoiseRows);
+    for (const quant::LayerSettings& way : ways) {
       HX_ASSIGN_OR_RETURN(const ir::Constant rounded,
-                          quant::RoundedWeight(weight, ways[way]));
-      const quant::OutputError error = probe_.ErrorOf(layer, rounded);
-      const bool has_signal = error.signal > 0;
+                          quant::RoundedWeight(sample, way));
+      const quant::OutputError error = probe_.ErrorOf(layer, sample, rounded);
       result.ways.push_back(
-          {.settings = ways[way],
-           .bytes = ir::EncodedBytes(quant::WeightFormat(weight, ways[way]),
+          {.settings = way,
+           .bytes = ir::EncodedBytes(quant::WeightFormat(weight, way),
                                      weight.type.shape),
-           .noise = has_signal ? error.noise / error.signal : 0});
-      if (way != result.probed) continue;
-      HX_ASSIGN_OR_RETURN(result.kld, Divergence(layer, rounded));
+           .noise = error.signal > 0 ? error.noise / error.signal : 0});
     }
+    HX_ASSIGN_OR_RETURN(const ir::Constant rounded,
+                        quant::RoundedWeight(weight, ways[result.probed]));
+    HX_ASSIGN_OR_RETURN(result.kld, Divergence(layer, rounded));
     return result;
   }
 

@@ -9,6 +9,7 @@
 #include "backend/engines.h"
 #include "base/check.h"
 #include "compile/artifact_parts.h"
+#include "compile/rotate.h"
 #include "compile/text_assets.h"
 #include "models/decoder.h"
 #include "passes/pipeline.h"
@@ -63,6 +64,8 @@ LayerProbe::LayerProbe(models::ModelSource source, TokenSequences sequences,
     const ir::Node& node = graph.nodes[i];
     if (node.op != ir::OpKind::kLinear) continue;
     const ir::ConstantId id = graph[node.inputs[1]].constant;
+    // No rule is for what rotates heads.
+    if (module_.constants[id].name == models::kHeadRotation) continue;
     layers_.push_back({.name = graph[node.output].name,
                        .op = "linear",
                        .inputs = ir::RowElems(module_.constants[id])});
@@ -137,23 +140,24 @@ Status LayerProbe::KeepInputs(int threads, ProgressSink& progress) {
   return OkStatus();
 }
 
-quant::OutputError LayerProbe::ErrorOf(size_t layer,
+quant::OutputError LayerProbe::ErrorOf(size_t layer, const ir::Constant& weight,
                                        const ir::Constant& rounded) const {
   const ir::Graph& graph = module_.graphs.front();
   const ir::ValueId input = graph.nodes[nodes_.at(layer)].inputs[0];
-  return quant::OutputErrorOf(Weight(layer), rounded,
-                              inputs_.at(graph[input].name));
+  return quant::OutputErrorOf(weight, rounded, inputs_.at(graph[input].name));
 }
 
 Result<LayerProbe> LayerProbe::Open(const std::string& model_path,
                                     const CompileOptions& options,
-                                    const quant::Recipe&,
+                                    const quant::Recipe& recipe,
                                     ProgressSink& progress) {
   progress.Begin("open checkpoint", "", 0);
   HX_ASSIGN_OR_RETURN(models::ModelSource source,
                       models::OpenModel(model_path, options.source));
   HX_ASSIGN_OR_RETURN(TokenSequences sequences,
                       ShortSequences(source, options, progress));
+  // What it is read from has no tokenizer.
+  HX_ASSIGN_OR_RETURN(source, RotateModel(std::move(source), recipe, progress));
   const auto tokens = static_cast<int64_t>(LongestOf(sequences));
   const models::GraphRequest request{
       .kind = tokens > 1 ? GraphKind::kPrefill : GraphKind::kKv,

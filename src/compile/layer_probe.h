@@ -35,7 +35,7 @@ class LayerProbe {
                                  const quant::Recipe& recipe,
                                  ProgressSink& progress);
 
-  // The linears in the order of the graph, each once.
+  // The linears that recipes are about, in the order of the graph, each once.
   std::span<const quant::LayerId> layers() const { return layers_; }
   // The weight of `layer`, an index of layers().
   const ir::Constant& Weight(size_t layer) const;
@@ -45,9 +45,10 @@ class LayerProbe {
   const TokenSequences& sequences() const { return sequences_; }
   const models::ModelSource& source() const { return source_; }
 
-  // The error of `layer`'s output with `rounded` as its weight, on the inputs
-  // that were kept.
-  quant::OutputError ErrorOf(size_t layer, const ir::Constant& rounded) const;
+  // The error of the outputs of `layer` that `weight`, its weight or a sample
+  // of its rows, has with `rounded` in its place, on the inputs that were kept.
+  quant::OutputError ErrorOf(size_t layer, const ir::Constant& weight,
+                             const ir::Constant& rounded) const;
 
   // The float graph, logits for all rows; with `rounded` as the weight of
   // `layer`. Holds the checkpoint.

@@ -72,6 +72,20 @@ Result<ir::Constant> RoundedWeight(const ir::Constant& weight,
       .owned = owned};
 }
 
+ir::Constant SampleRows(const ir::Constant& weight, int64_t most) {
+  const int64_t count = ir::NumRows(weight);
+  if (count <= most) return weight;
+  ir::Constant sample = weight;
+  sample.rows.clear();
+  for (int64_t i = 0; i < most; ++i) {
+    const int64_t row = i * count / most;
+    sample.rows.push_back(
+        weight.rows.empty() ? row : weight.rows[static_cast<size_t>(row)]);
+  }
+  sample.type.shape.front() = most;
+  return sample;
+}
+
 OutputError OutputErrorOf(const ir::Constant& weight,
                           const ir::Constant& rounded,
                           std::span<const float> inputs) {

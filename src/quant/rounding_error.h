@@ -18,6 +18,10 @@ namespace hexllm::quant {
 Result<ir::Constant> RoundedWeight(const ir::Constant& weight,
                                    const LayerSettings& settings);
 
+// Some rows of `weight`, at most `most`, evenly spaced: a constant that stands
+// for it where all output channels would take long. Borrows its bytes.
+ir::Constant SampleRows(const ir::Constant& weight, int64_t most);
+
 // Energies over all outputs and inputs' rows.
 struct OutputError {
   double signal = 0;  // of x w^T

@@ -199,5 +199,20 @@ TEST(RoundingErrorTest, IsTheErrorOfTheOutput) {
   EXPECT_NEAR(found.noise, noise, 1e-3 * noise);
 }
 
+TEST(SampleRowsTest, TakesRowsEvenly) {
+  ir::Constant weight =
+      ir::MakeRandomConstant("w", {.dtype = DType::kF32, .shape = {8, 4}});
+  weight.rows = {7, 6, 5, 4, 3, 2, 1, 0};
+  const ir::Constant sample = SampleRows(weight, 3);
+  EXPECT_EQ(sample.type.shape, (Shape{3, 4}));
+  std::vector<float> expected(4), found(4);
+  for (const auto& [at, row] : {std::pair{0, 0}, {1, 2}, {2, 5}}) {
+    ir::ReadRow(weight, row, expected);
+    ir::ReadRow(sample, at, found);
+    EXPECT_EQ(found, expected);
+  }
+  EXPECT_EQ(SampleRows(weight, 8).type.shape, weight.type.shape);
+}
+
 }  // namespace
 }  // namespace hexllm::quant
