@@ -208,6 +208,37 @@ TEST_F(DeviceModes, AgreeWhereTheBestTokenIsClear) {
   EXPECT_EQ(LookaheadLogits(KvUpdate::kShiftPointer), lookahead);
 }
 
+// All three rotations, token by token and in blocks.
+TEST(DeviceRotations, AreNearTheirReference) {
+  const auto qnn = FindQnnFolder();
+  if (!qnn) GTEST_SKIP() << kNoQnn;
+  const std::string path = DataPath("models/smollm2_135m");
+  std::vector<int32_t> ids =
+      GoldenTensors(path + "/golden.safetensors").Ints("p1.input_ids");
+  CompileOptions options = AllLogits(4, 16);
+  options.recipe_json = R"({"name": "r", "defaults": {"scheme": "16a8w"},
+      "kv_bits": 8, "r1": "hadamard", "r2": "hadamard", "r3": "hadamard"})";
+  options.calibration.ids = {ids};
+  ids.resize(6);  // a block of 4, and 2 tokens
+  options.target.soc = "SM8750";
+  options.stage = Stage::kQdq;
+  const LoadedModel cpu = LoadModel(path, options);
+  const std::vector<float> expected = AllLogitsOf(*cpu.session, ids);
+  options.stage = Stage::kDevice;
+  options.target = {.name = "htp",
+                    .soc = "SM8750",
+                    .qnn_lib_dir = *qnn,
+                    .use = htp::ContextUse::kSimulator};
+  for (const bool blocks : {true, false}) {
+    const LoadedModel device =
+        LoadModel(path, options, 2, {.prompt_step_tokens = blocks ? 4u : 1u});
+    const double sqnr = Sqnr(expected, AllLogitsOf(*device.session, ids));
+    std::printf("rotations, %s: SQNR %.1f dB\n", blocks ? "hybrid" : "kv",
+                sqnr);
+    EXPECT_GE(sqnr, 40);
+  }
+}
+
 // A text longer than the context: the evictor turns keys on both backends.
 TEST(DeviceSink, TurnsKeysAsTheCpuDoes) {
   const auto qnn = FindQnnFolder();

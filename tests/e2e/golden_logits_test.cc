@@ -191,6 +191,32 @@ TEST_P(GoldenLogits, GreedyTokensMatch) {
   }
 }
 
+// R1 where the norms of the family let it, R3 where heads are a power of two.
+std::string RotatingRecipe(const std::string& model) {
+  const auto is = [&](const char* name) {
+    return model.find(name) != std::string::npos;
+  };
+  std::string recipe = R"({"name": "r", "defaults": {"scheme": "fp32"},)";
+  if (!is("codegen") && !is("gemma2") && !is("gemma3"))
+    recipe += R"("r1": "hadamard",)";
+  if (!is("llama3_2_1b")) recipe += R"("r3": "hadamard",)";
+  return recipe + R"("r2": "random"})";
+}
+
+TEST_P(GoldenLogits, MatchBehindRotations) {
+  constexpr float kRounding = 1e-4f;
+  const GoldenTensors golden(DataPath(GetParam().golden));
+  const std::string name = GetParam().prefix + "p1";
+  const std::vector<int32_t> ids = golden.Ints(name + ".input_ids");
+  CompileOptions options = AllLogits(7, static_cast<int64_t>(ids.size()));
+  options.recipe_json = RotatingRecipe(GetParam().model);
+  const LoadedModel model = Load(options);
+  ASSERT_NE(model.session, nullptr);
+  const std::vector<float> logits = AllLogitsOf(*model.session, ids);
+  EXPECT_LE(MaxAbsError(logits, golden.Floats(name + ".logits")),
+            GetParam().tolerance + kRounding);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, GoldenLogits, ::testing::ValuesIn(Cases()),
                          [](const auto& instance) {
                            std::string name = instance.param.model + "_" +

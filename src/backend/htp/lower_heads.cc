@@ -117,14 +117,17 @@ void HeadSplitter::Add(const Node& node) {
 }
 
 // Heads begin where a projection [T,H*D] is read as [T,H,D], or one of a single
-// token as [H,1,D].
+// token as [H,1,D]; and where rotated heads [T*H,D] are read so.
 void HeadSplitter::AddReshape(const Node& node) {
   const ValueId x = node.inputs[0];
   const Shape& shape = from_.type(node.output).shape;
   if (!IsSplit(x) || !IsCutInMemory(x)) {
     AddWhole(node);
-    if (from_.type(x).shape.size() != 2 || shape.size() != 3) return;
-    if (shape[0] == from_.type(x).shape[0]) {
+    const Shape& flat = from_.type(x).shape;
+    if (flat.size() != 2 || shape.size() != 3) return;
+    const bool rotated = flat[0] > 1 && shape[2] == flat[1];
+    const bool heads_first = rotated && from_.step_tokens == 1 && shape[1] == 1;
+    if (!heads_first && (rotated || shape[0] == flat[0])) {
       CutHeads(node.output);
     } else {
       Pieces(node.output, static_cast<size_t>(shape[0]));
