@@ -170,9 +170,9 @@ struct Manifest {
   // Of all weights at the widths that the recipe gives them, without padding:
   // what recipes are compared by.
   uint64_t weight_bytes = 0;
-  // Of the checkpoint and what its configuration and the recipe's rotations make
-  // of it, whatever else the recipe says and the target is: keys and values of
-  // one artifact mean the same in another with this id.
+  // Of the checkpoint and what its configuration and the recipe's rotations
+  // make of it, whatever else the recipe says and the target is: keys and
+  // values of one artifact mean the same in another with this id.
   uint64_t model_id = 0;
   // [L] The RoPE table that rotates the keys of each layer; -1 = they are not
   // rotated. Empty: not known (older artifacts), then there is no sink.

@@ -77,10 +77,10 @@ Result<std::shared_ptr<const artifact::Artifact>> OpenArtifactStage(
   HX_RETURN_IF_ERROR(CheckArtifactStage(request, has, stage));
   if (stage.empty() || stage == has) return artifact;
   StageRequest again = request;
-  if (stage == "qdq") {
-    HX_ASSIGN_OR_RETURN(again.options,
-                        RequantizeOptions(*artifact, request.options));
-  }
+  HX_ASSIGN_OR_RETURN(again.options,
+                      stage == "qdq"
+                          ? RequantizeOptions(*artifact, request.options)
+                          : FloatOptions(*artifact, request.options));
   HX_ASSIGN_OR_RETURN(const Stage parsed, ParseStage(stage));
   HX_ASSIGN_OR_RETURN(
       auto compiled, CompileStage(request.checkpoint, parsed, again, progress));

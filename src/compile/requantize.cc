@@ -7,6 +7,7 @@
 #include "base/graph_role.h"
 #include "base/json.h"
 #include "compile/artifact_parts.h"
+#include "quant/recipe.h"
 
 namespace hexllm {
 namespace {
@@ -102,6 +103,17 @@ Result<CompileOptions> RequantizeOptions(const artifact::Artifact& artifact,
   options.calibration = {};
   options.calibration.ids = std::move(record.sequences);
   options.max_context_len = artifact.manifest().context_tokens;
+  return options;
+}
+
+Result<CompileOptions> FloatOptions(const artifact::Artifact& artifact,
+                                    CompileOptions options) {
+  HX_ASSIGN_OR_RETURN(const std::string text, TextSegment(artifact, kRecipe));
+  HX_ASSIGN_OR_RETURN(const Json json, ParseJson(text));
+  HX_ASSIGN_OR_RETURN(const quant::Recipe recipe,
+                      quant::ParseRecipe(json, artifact.path()));
+  options.stage = Stage::kFloat;
+  options.recipe_json = quant::RecipeToJson(quant::FloatRecipe(recipe));
   return options;
 }
 

@@ -29,6 +29,11 @@ Status AddQuantizationRecord(const QuantizationRecord& record,
 Result<CompileOptions> RequantizeOptions(const artifact::Artifact& artifact,
                                          CompileOptions options);
 
+// The same for the float graph of an artifact that quantizes, with the
+// rotations of its recipe: keys and values then mean the same in both.
+Result<CompileOptions> FloatOptions(const artifact::Artifact& artifact,
+                                    CompileOptions options);
+
 // kBadInput naming the first cache whose encodings differ between
 // `artifact` and `made`, which RequantizeOptions and its checkpoint gave: other
 // flags read the checkpoint, or another version made the artifact.

@@ -11,6 +11,7 @@
 #include "runtime/session_file.h"
 #include "tests/e2e/run_model.h"
 #include "tests/support/golden_tensors.h"
+#include "tests/support/sqnr.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_llama.h"
 
@@ -78,6 +79,22 @@ TEST(AttentionSink, OneLayerForgetsAsIfItHadNeverKnown) {
     }
   }
   EXPECT_EQ(evictions, 7);
+}
+
+// Rotated keys (R3) are turned back before they get another position: the
+// logits are those of keys that are not rotated.
+TEST(AttentionSink, RotatedKeysAreTurnedAsOthersAre) {
+  const Ids text = Prompt(60);
+  const auto logits_with = [&](const std::string& more) {
+    CompileOptions options = WithSink(4, LogitsRows::kAll);
+    options.recipe_json =
+        R"({"name": "r", "defaults": {"scheme": "fp32"})" + more + "}";
+    const LoadedModel model =
+        LoadModel(DataPath("models/smollm2_135m"), options);
+    return AllLogitsOf(*model.session, text);
+  };
+  EXPECT_GE(
+      testing::Sqnr(logits_with(""), logits_with(R"(, "r3": "hadamard")")), 90);
 }
 
 // Same tokens whatever the steps, the KV update and the windows of the model:
