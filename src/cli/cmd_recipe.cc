@@ -8,6 +8,7 @@
 #include "cli/model_argument.h"
 #include "cli/output.h"
 #include "compile/quantize.h"
+#include "compile/rotate.h"
 #include "models/decoder.h"
 #include "quant/recipe.h"
 
@@ -64,6 +65,7 @@ Result<std::string> DescribeLayers(const Flags& flags,
                                    const quant::Recipe& recipe) {
   HX_ASSIGN_OR_RETURN(const models::ModelSource source,
                       models::OpenModel(flags.model, flags.source));
+  HX_RETURN_IF_ERROR(CheckRotations(source.config, recipe.rotations));
   const models::GraphRequest graph;
   HX_ASSIGN_OR_RETURN(const ir::Module module,
                       models::BuildDecoder(source, {&graph, 1}));

@@ -7,6 +7,8 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include "cli/command.h"
 #include "cli/output.h"
@@ -49,6 +51,18 @@ void RefuseEmptyValues(CLI::App& app) {
   for (CLI::App* sub : app.get_subcommands({})) RefuseEmptyValues(*sub);
 }
 
+// "--flag=" would take the next word for its value.
+Status RefuseEmptyAfterEquals(std::span<char*> words) {
+  for (const std::string_view word : words) {
+    if (!word.starts_with('-') || !word.ends_with('=')) continue;
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{}: expected a value, found an empty one; see "
+                             "hexllm --help",
+                             word.substr(0, word.size() - 1))};
+  }
+  return OkStatus();
+}
+
 constexpr int kExitUsage = static_cast<int>(ErrorCode::kUsage);
 constexpr int kExitBug = 70;
 
@@ -75,6 +89,9 @@ int Main(int argc, char** argv) {
     bodies.emplace_back(sub, command.add(*sub));
     RefuseEmptyValues(*sub);
   }
+  const Status words =
+      RefuseEmptyAfterEquals(std::span(argv, static_cast<size_t>(argc)));
+  if (!words.ok()) return Finish(words);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {

@@ -43,9 +43,12 @@ void WriteAll(std::span<const T> numbers, ByteWriter& out) {
   out.WriteBytes(std::as_bytes(numbers));
 }
 
+}  // namespace
+
 // Manifest::model_id: the names, forms and first bytes of all tensors, and
 // what else keys and values depend on.
 uint64_t ModelId(const models::ModelSource& source) {
+  if (source.id) return *source.id;
   ByteWriter out;
   for (const TensorView& tensor : source.checkpoint->tensors()) {
     out.WriteString(tensor.name);
@@ -58,6 +61,13 @@ uint64_t ModelId(const models::ModelSource& source) {
   for (const int64_t n : {config.layers, config.heads, config.kv_heads,
                           config.head_dim, config.hidden, config.vocab})
     out.Write(n);
+  for (const double n :
+       {config.norm_eps, config.norm_weight_offset, config.attention_scale,
+        config.attention_softcap, config.embedding_scale, config.residual_scale,
+        config.logits_scale, config.logits_softcap})
+    out.Write(n);
+  out.Write(config.fused_shards);
+  out.Write(static_cast<uint8_t>(config.activation));
   WriteAll<uint32_t>(config.windows, out);
   for (const models::RopeConfig& rope : config.ropes)
     WriteAll<float>(models::MakeRopeTable(rope, 2).cos, out);
@@ -68,8 +78,6 @@ uint64_t ModelId(const models::ModelSource& source) {
   out.WriteBytes(std::as_bytes(std::span(config.head_rotation)));
   return artifact::Checksum(AsBytes(std::move(out).Take()));
 }
-
-}  // namespace
 
 artifact::Manifest ManifestOf(const models::ModelSource& source,
                               int64_t context) {

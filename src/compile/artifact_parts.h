@@ -15,6 +15,10 @@
 
 namespace hexllm {
 
+// Which model this is, for artifacts and sessions: by the names, types and
+// first bytes of its tensors and by its configuration.
+uint64_t ModelId(const models::ModelSource& source);
+
 // A manifest that says which model this is; stage "fp", no graphs yet.
 // `context` is C.
 artifact::Manifest ManifestOf(const models::ModelSource& source,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "base/json.h"
 #include "base/mapped_file.h"
@@ -96,6 +97,7 @@ Status SetBuilder::AddChat(const Json& messages, bool add_generation_prompt) {
                           ChatTokensFrom(text_.special_tokens)));
   ChatRenderOptions render;
   render.add_generation_prompt = add_generation_prompt;
+  render.now = std::tm{};  // the same day for templates that print a date
   HX_ASSIGN_OR_RETURN(const std::string rendered,
                       chat.Render(messages, render));
   return AddText(rendered, AddSpecial::kNo);

@@ -97,6 +97,9 @@ TEST(CalibrationSet, DefaultHasAChatWhereThereIsATemplate) {
   const auto tokenizer = Tokenizer::Create(TokenizerData(*text.tokenizer));
   const std::string chat = tokenizer->Decode(set->back(), SpecialTokens::kKeep);
   EXPECT_TRUE(chat.starts_with("[user]Why does bread rise?[assistant]Yeast"));
+  // The same bytes on any day.
+  *text.chat_template += "{{ strftime_now('%Y') }}";
+  EXPECT_TRUE(Make({}, text, kMany).ok());
 }
 
 TEST(CalibrationSet, PromptsWithoutATemplateAreText) {

@@ -34,6 +34,16 @@ void AddInputTaps(const std::map<std::string, std::string>& inputs,
   }
 }
 
+// A row of mean square 1 (a row of zeros stays one).
+void AddNormalized(std::span<const float> row, std::vector<float>& rows) {
+  double squares = 0;
+  for (const float value : row)
+    squares += static_cast<double>(value) * static_cast<double>(value);
+  const double mean = squares / static_cast<double>(row.size());
+  const auto factor = static_cast<float>(mean > 0 ? 1 / std::sqrt(mean) : 0);
+  for (const float value : row) rows.push_back(value * factor);
+}
+
 }  // namespace
 
 SampledInputs::SampledInputs(const ir::Module& module,
@@ -115,7 +125,7 @@ Status SampledInputs::Add(const TapView& tap) {
                                "or infinity; check the checkpoint's weights",
                                Quoted(tap.name))};
     }
-    sample.rows.insert(sample.rows.end(), row.begin(), row.end());
+    AddNormalized(row, sample.rows);
   }
   return OkStatus();
 }

@@ -21,6 +21,11 @@ namespace hexllm {
 // whole calibration.
 inline constexpr int64_t kSampledTokens = 1024;
 
+// Each row is scaled to a mean square of 1: what follows a layer's output is
+// normed again, so that its error counts beside the token's own size. Unscaled,
+// the few tokens that models use as sinks, a thousand times as large as others
+// in what down_proj reads, would be all that counts.
+//
 // Of the layers whose settings want a search. Runs the calibration's tokens
 // once more: in Prepare, or where there is a cache when the first rows are
 // asked for, never when it has all that they are for. The memory is 4 bytes x

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backend/htp/soc_table.h"
 #include "base/graph_role.h"
 #include "base/json.h"
 #include "compile/artifact_parts.h"
@@ -97,6 +98,7 @@ Status AddQuantizationRecord(const QuantizationRecord& record,
 Result<CompileOptions> RequantizeOptions(const artifact::Artifact& artifact,
                                          CompileOptions options) {
   HX_ASSIGN_OR_RETURN(QuantizationRecord record, ReadRecord(artifact));
+  if (!htp::FindSoc(record.soc).ok()) return Damaged(artifact, "a known soc");
   options.stage = Stage::kQdq;
   options.recipe_json = std::move(record.recipe);
   options.target.soc = std::move(record.soc);

@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "artifact/format.h"
+#include "base/bytes.h"
 #include "base/check.h"
 #include "base/half.h"
 #include "base/scratch_file.h"
+#include "compile/artifact_parts.h"
 #include "compile/key_statistics.h"
 #include "models/decoder.h"
 #include "quant/hadamard.h"
@@ -321,15 +325,50 @@ ModelSource RotateHeads(ModelSource source, const quant::Rotations& wanted) {
   return source;
 }
 
+namespace {
+
+// kF16 where it holds all numbers that a rotated row can have: none is larger
+// than the row is long.
+Result<DType> TableType(const ModelSource& source) {
+  HX_ASSIGN_OR_RETURN(const ir::Constant table, models::EmbeddingTable(source));
+  std::vector<float> row(static_cast<size_t>(ir::RowElems(table)));
+  for (int64_t i = 0; i < ir::NumRows(table); ++i) {
+    ir::ReadRow(table, i, row);
+    double squares = 0;
+    for (const float value : row)
+      squares += static_cast<double>(value) * static_cast<double>(value);
+    if (!(std::sqrt(squares) <= static_cast<double>(kMaxHalf)))
+      return DType::kF32;
+  }
+  return DType::kF16;
+}
+
+// The types of rewritten tensors differ from stage to stage; the model does
+// not.
+uint64_t RotatedId(const ModelSource& source, const quant::Rotations& wanted) {
+  ByteWriter out;
+  out.Write(ModelId(source));
+  for (const RotationKind kind : {wanted.r1, wanted.r2, wanted.r3})
+    out.Write(static_cast<uint8_t>(kind));
+  out.Write(static_cast<uint64_t>(wanted.seed));
+  return artifact::Checksum(AsBytes(std::move(out).Take()));
+}
+
+}  // namespace
+
 Result<ModelSource> RotateModel(ModelSource source, const quant::Recipe& recipe,
                                 ProgressSink& progress) {
   const quant::Rotations& wanted = recipe.rotations;
   HX_RETURN_IF_ERROR(CheckRotations(source.config, wanted));
   HX_ASSIGN_OR_RETURN(FoldedRotations folded,
                       MakeRotations(source.config, wanted));
-  if (quant::Quantizes(recipe)) folded.table = DType::kF16;
   if (folded.r1 || !folded.r2.empty()) {
+    if (quant::Quantizes(recipe)) {
+      HX_ASSIGN_OR_RETURN(folded.table, TableType(source));
+    }
+    const uint64_t id = RotatedId(source, wanted);
     HX_ASSIGN_OR_RETURN(source, FoldRotations(source, folded, progress));
+    source.id = id;
   }
   return RotateHeads(std::move(source), wanted);
 }

@@ -36,6 +36,9 @@ struct ModelSource {
   std::string name;     // for people: GGUF's general.name, or the folder's name
   TensorNaming naming;  // of the checkpoint's format
   std::string tokenizer_path;  // as in SourceOptions
+  // Of a rewritten checkpoint: which model it is, from the id of the one before
+  // and what was done to it. Unset: told by the checkpoint.
+  std::optional<uint64_t> id = {};
 };
 
 // Opens `path` and reads its configuration. kUnsupported names an architecture

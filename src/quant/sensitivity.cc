@@ -143,10 +143,13 @@ std::vector<Suggestion> Suggest(std::span<const LayerSensitivity> layers) {
   std::vector<Suggestion> suggestions;
   const auto add = [&](std::string_view name, std::string_view meaning,
                        std::optional<Allocation> found) {
-    if (found) suggestions.push_back({name, meaning, std::move(*found)});
+    if (found && found->chosen != base.chosen)
+      suggestions.push_back({name, meaning, std::move(*found)});
   };
-  add("smaller", "The fewest bytes at no more loss than its base.",
-      Cheapest(groups, kSmallerLoss * base.loss));
+  auto smaller = Cheapest(groups, kSmallerLoss * base.loss);
+  if (smaller && smaller->cost >= base.cost) smaller.reset();
+  add("smaller", "The fewest bytes at nine tenths of the loss of its base.",
+      std::move(smaller));
   add("equal", "The least loss in no more bytes than its base.",
       Allocate(groups, {&base.cost, 1})[0]);
   add("larger", "The fewest bytes at half the loss of its base.",

@@ -99,6 +99,9 @@ TEST(Flags, EmptyValues) {
                 {flag + ": expected a value, found an empty one"});
   }
   ExpectError(RunHexllm({"run", ""}), kUsage, {"model: expected a value"});
+  // What follows "=" is the value, not the next word.
+  ExpectError(RunHexllm({"run", "m.hxl", "--save-session=", "-q"}), kUsage,
+              {"--save-session: expected a value"});
 }
 
 TEST(Flags, NamesThatThereAreNot) {

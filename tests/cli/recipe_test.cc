@@ -71,6 +71,21 @@ TEST(RecipeCommand, ValidatesAgainstAModel) {
   EXPECT_EQ(RunHexllm({"recipe", "validate", file}).status, 0);
   ExpectError(RunHexllm({"recipe", "validate", file, "--model", Model()}), 3,
               "'*.wv' matches no layer of this model");
+  const std::string rotated = dir.Write(
+      "r.json",
+      R"({"name": "r", "defaults": {"scheme": "16a8w"}, "r1": "hadamard"})");
+  ExpectError(RunHexllm({"recipe", "validate", rotated, "--model",
+                         DataPath("models/gemma2_2b")}),
+              4, "r1: ");
+  const std::string artifact = dir.File("m.hxl");
+  ASSERT_EQ(RunHexllm({"compile", Model(), "-q", "-o", artifact, "--recipe",
+                       rotated, "--calib-tokens", "1,2,3"})
+                .status,
+            0);
+  const Outcome fp =
+      RunHexllm({"logits", artifact, "--model", Model(), "--stage", "fp",
+                 "--tokens", "1,2", "-o", dir.File("l")});
+  EXPECT_EQ(fp.status, 0) << fp.err;
 }
 
 TEST(RecipeCommand, ErrorsNameTheFileAndThePlace) {

@@ -117,7 +117,8 @@ void HeadSplitter::Add(const Node& node) {
 }
 
 // Heads begin where a projection [T,H*D] is read as [T,H,D], or one of a single
-// token as [H,1,D]; and where rotated heads [T*H,D] are read so.
+// token as [H,1,D] or of a single head as [1,T,D]; and where rotated heads
+// [T*H,D] are read as [T,H,D], those of a single token as [H,1,D] or [H,D,1].
 void HeadSplitter::AddReshape(const Node& node) {
   const ValueId x = node.inputs[0];
   const Shape& shape = from_.type(node.output).shape;
@@ -125,9 +126,11 @@ void HeadSplitter::AddReshape(const Node& node) {
     AddWhole(node);
     const Shape& flat = from_.type(x).shape;
     if (flat.size() != 2 || shape.size() != 3) return;
-    const bool rotated = flat[0] > 1 && shape[2] == flat[1];
-    const bool heads_first = rotated && from_.step_tokens == 1 && shape[1] == 1;
-    if (!heads_first && (rotated || shape[0] == flat[0])) {
+    // Of one token, rows of more than one are its rotated heads.
+    const bool by_heads = from_.step_tokens == 1 && flat[0] > 1;
+    const bool tokens_first =
+        by_heads ? shape[0] != flat[0] : shape[0] == from_.step_tokens;
+    if (tokens_first) {
       CutHeads(node.output);
     } else {
       Pieces(node.output, static_cast<size_t>(shape[0]));

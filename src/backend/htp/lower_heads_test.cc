@@ -20,6 +20,17 @@ int64_t Count(const ir::Graph& graph, ir::OpKind op) {
   return std::ranges::count(graph.nodes, op, &ir::Node::op);
 }
 
+void SetKvHeads(int64_t count, testing::TinyLlama& model) {
+  model.config["num_key_value_heads"] = count;
+  for (const char* layer : {"0", "1"}) {
+    for (const char* name : {"k", "v"}) {
+      model.Add("model.layers." + std::string(layer) + ".self_attn." + name +
+                    "_proj.weight",
+                {4 * count, 16});
+    }
+  }
+}
+
 TEST(FasterForm, ByTokensHeadsAndGeneration) {
   testing::TinyLlama model;
   const quant::LoweredDecoder shared(model, "htp");
@@ -29,27 +40,17 @@ TEST(FasterForm, ByTokensHeadsAndGeneration) {
   EXPECT_EQ(FasterForm(kv, 79), AttentionForm::kGrouped);
   EXPECT_EQ(FasterForm(kv, 75), AttentionForm::kByHeads);
 
-  model.config["num_key_value_heads"] = kHeads;
-  for (const char* layer : {"0", "1"}) {
-    for (const char* name : {"k", "v"}) {
-      model.Add("model.layers." + std::string(layer) + ".self_attn." + name +
-                    "_proj.weight",
-                {16, 16});
-    }
-  }
+  SetKvHeads(kHeads, model);
   const quant::LoweredDecoder own(model, "htp");
   EXPECT_EQ(FasterForm(own.module.graphs[1], 79), AttentionForm::kByHeads);
 }
 
-class SplitHeadsTest
-    : public ::testing::TestWithParam<std::pair<std::string_view, int>> {};
-
-TEST_P(SplitHeadsTest, ComputesTheSameCodes) {
-  const testing::TinyLlama model;
+// Splits all graphs of the model; their numbers stay.
+void ExpectSameWhenSplit(const testing::TinyLlama& model,
+                         const quant::ResolvedRecipe& recipe) {
   quant::LoweredDecoder decoder(model, "htp");
   ir::Module& module = decoder.module;
   const quant::Ranges ranges = quant::Calibrate(module);
-  const auto recipe = quant::RecipeOf(GetParam().first, GetParam().second);
   ASSERT_TRUE(
       quant::AssignEncodings(module, {.recipe = &recipe, .ranges = &ranges})
           .ok());
@@ -65,6 +66,24 @@ TEST_P(SplitHeadsTest, ComputesTheSameCodes) {
     ASSERT_EQ(by_heads.size(), grouped.size());
     for (size_t i = 0; i < grouped.size(); ++i)
       EXPECT_EQ(by_heads[i].floats, grouped[i].floats) << graph.name << i;
+  }
+}
+
+class SplitHeadsTest
+    : public ::testing::TestWithParam<std::pair<std::string_view, int>> {};
+
+TEST_P(SplitHeadsTest, ComputesTheSameCodes) {
+  ExpectSameWhenSplit(testing::TinyLlama(),
+                      quant::RecipeOf(GetParam().first, GetParam().second));
+}
+
+// One KV head lies in memory as tokens do; with as many as query heads, those
+// of a single token do.
+TEST(SplitHeads, ComputesTheSameWithOneAndWithAllKvHeads) {
+  for (const int64_t count : {int64_t{1}, kHeads}) {
+    testing::TinyLlama model;
+    SetKvHeads(count, model);
+    ExpectSameWhenSplit(model, quant::RecipeOf("16a8w", 8));
   }
 }
 
