@@ -40,8 +40,11 @@ Result<ScratchFile> ScratchFile::Create(std::string what) {
   ScratchFile file(std::move(what));
   std::error_code error;
   file.folder_ = std::filesystem::temp_directory_path(error).string();
-  errno = error.value();
-  if (error) return file.Failed();
+  if (error) {
+    file.folder_ = "the folder of TMPDIR";
+    errno = error.value();
+    return file.Failed();
+  }
   const int fd = OpenNameless(file.folder_);
   if (fd < 0) return file.Failed();
   file.file_.reset(::fdopen(fd, "w+"));

@@ -125,6 +125,10 @@ Status CheckFlags(const EvalFlags& flags) {
 
 Status Eval(const EvalFlags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
+  if (!flags.sqnr && !flags.bisect) {  // else fp is looked at too
+    HX_RETURN_IF_ERROR(
+        CheckCheckpointNeeded(flags.model, flags.checkpoint, flags.stages));
+  }
   std::vector<std::string> inputs = FilesOf(flags.quant, flags.source);
   inputs.push_back(flags.checkpoint);
   inputs.push_back(flags.resume);

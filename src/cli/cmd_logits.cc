@@ -76,6 +76,8 @@ std::vector<std::string> InputsOf(const Flags& flags) {
 
 Status Logits(const Flags& flags) {
   HX_RETURN_IF_ERROR(CheckOutput(flags.out, flags.model, InputsOf(flags)));
+  HX_RETURN_IF_ERROR(
+      CheckCheckpointNeeded(flags.model, flags.checkpoint, {&flags.stage, 1}));
   HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ParseIds(flags.ids));
   StderrProgress progress(StderrProgress::Verbosity::kQuiet);
   HX_ASSIGN_OR_RETURN(CompileOptions compile, OptionsFor(flags, ids.size()));

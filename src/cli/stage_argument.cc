@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "backend/htp/soc_table.h"
@@ -175,6 +176,22 @@ Status CheckCheckpointFlag(const std::string& path,
                fmt::format("--model: expected with an artifact only; {} is a "
                            "checkpoint itself",
                            path)};
+}
+
+Status CheckCheckpointNeeded(const std::string& path,
+                             const std::string& checkpoint,
+                             std::span<const std::string> stages) {
+  if (checkpoint.empty() || !IsArtifact(path)) return OkStatus();
+  HX_ASSIGN_OR_RETURN(const auto artifact, artifact::Artifact::Open(path));
+  const std::string& own = artifact->manifest().stage;
+  const bool needed = std::any_of(
+      stages.begin(), stages.end(),
+      [&](const auto& stage) { return !stage.empty() && stage != own; });
+  if (needed) return OkStatus();
+  return Error{ErrorCode::kUsage,
+               fmt::format("--model: expected with a stage that is made from "
+                           "the checkpoint, found the stage {} of {} itself",
+                           own, path)};
 }
 
 Status CheckStage(const std::string& stage) {

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,12 @@ struct StageRequest {
 // is no artifact.
 Status CheckCheckpointFlag(const std::string& path,
                            const std::string& checkpoint);
+
+// kUsage for --model (`checkpoint`) when none of `stages` of the artifact at
+// `path` needs it: its own one ("" or by name) does not. Errors of opening it.
+Status CheckCheckpointNeeded(const std::string& path,
+                             const std::string& checkpoint,
+                             std::span<const std::string> stages);
 
 // kUsage for an unknown stage; "" is fine.
 Status CheckStage(const std::string& stage);

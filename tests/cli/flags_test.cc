@@ -57,6 +57,9 @@ TEST(Flags, FlagsThatAnArtifactCannotHonour) {
     args.insert(args.end(), flag.begin(), flag.end());
     ExpectError(RunHexllm(args), kUsage, {flag[0], "artifact"});
   }
+  ExpectError(RunHexllm({"logits", path, "--model", dir.path(), "--tokens", "1",
+                         "-o", dir.File("l.safetensors")}),
+              kUsage, {"--model: expected with a stage"});
 }
 
 TEST(Flags, NamesAreNotNumbers) {
