@@ -26,8 +26,8 @@ struct EvalFlags {
   std::string checkpoint;
   std::vector<std::string> tasks;
   std::vector<std::string> stages;  // empty: the one that the model means
-  std::string mode;                 // "kv", "hybrid", "lookahead"; "" =
-  // the largest of kv and prefill
+  // "kv", "hybrid", "lookahead"; "" = the largest of kv and prefill
+  std::string mode;
   std::string data_dir;
   std::optional<uint32_t> window;
   std::optional<uint32_t> stride;

@@ -31,10 +31,9 @@ Result<SearchBase> FindSearchBase(const std::string& model,
                                   std::string_view flag,
                                   ProgressSink& progress) {
   HX_ASSIGN_OR_RETURN(
-      const HtpGraphs graphs,
+      HtpGraphs graphs,
       BuildWithStandIns(model, Relevant(options), {}, progress));
-  HX_ASSIGN_OR_RETURN(const Json json, ParseJson(graphs.recipe));
-  HX_ASSIGN_OR_RETURN(quant::Recipe recipe, quant::ParseRecipe(json, "recipe"));
+  quant::Recipe& recipe = graphs.recipe;
   if (recipe.defaults.scheme->activations != quant::ActivationKind::kStatic) {
     return Error{ErrorCode::kUsage,
                  fmt::format("{}: expected a recipe whose activations have "

@@ -390,7 +390,7 @@ Result<HtpGraphs> BuildWithStandIns(const std::string& model_path,
   artifact::Manifest manifest = HeadOf(job, built.module);
   return HtpGraphs{.module = std::move(built.module),
                    .manifest = std::move(manifest),
-                   .recipe = quant::RecipeToJson(job.recipe),
+                   .recipe = std::move(job.recipe),
                    .checkpoint = job.source.checkpoint};
 }
 

@@ -19,6 +19,7 @@
 #include "ir/graph.h"
 #include "models/decoder.h"
 #include "models/model_source.h"
+#include "quant/recipe.h"
 
 namespace hexllm {
 
@@ -113,7 +114,7 @@ struct HtpGraphs {
   ir::Module module;
   // Model, recipe, context and weights; no graphs.
   artifact::Manifest manifest;
-  std::string recipe;                            // JSON
+  quant::Recipe recipe;
   std::shared_ptr<const Checkpoint> checkpoint;  // the module points into it
 };
 

@@ -174,8 +174,10 @@ class EvictorBuilder {
                          const MaybeEncoding& encoding) {
     const Shape heads = graph_.type(x).shape;
     const MaybeEncoding of_x = graph_[x].encoding;
-    HX_ASSIGN_OR_RETURN(ir::Constant h, HeadRotation(heads[2], of_x));
-    if (!rotation_) rotation_ = constants_.Add(std::move(h));
+    if (!rotation_) {
+      HX_ASSIGN_OR_RETURN(ir::Constant h, HeadRotation(heads[2], of_x));
+      rotation_ = constants_.Add(std::move(h));
+    }
     const ValueId weight =
         graph_.AddConstant(*rotation_, constants_[*rotation_]);
     const auto reshape = [&](ValueId value, Shape shape) {

@@ -4,12 +4,10 @@
 #include <set>
 #include <utility>
 
-#include "artifact/writer.h"
-#include "backend/cpu/lower.h"
 #include "backend/engines.h"
 #include "base/check.h"
-#include "compile/artifact_parts.h"
 #include "compile/rotate.h"
+#include "compile/tapped_run.h"
 #include "compile/text_assets.h"
 #include "models/decoder.h"
 #include "passes/pipeline.h"
@@ -17,12 +15,6 @@
 
 namespace hexllm {
 namespace {
-
-size_t LongestOf(const TokenSequences& sequences) {
-  size_t longest = 0;
-  for (const auto& ids : sequences) longest = std::max(longest, ids.size());
-  return longest;
-}
 
 // The beginnings of the first sequences.
 Result<TokenSequences> ShortSequences(const models::ModelSource& source,
@@ -88,13 +80,7 @@ bool LayerProbe::IsHead(size_t layer) const {
 Result<std::shared_ptr<const artifact::Artifact>> LayerProbe::Lower(
     ir::Module module) const {
   HX_RETURN_IF_ERROR(RunPipeline(module, "cpu", {}));
-  const int64_t context = module.graphs.front().context_tokens;
-  artifact::MemorySink sink;
-  artifact::Manifest manifest = ManifestOf(source_, context);
-  HX_RETURN_IF_ERROR(AddRopeTables(source_, context, sink, manifest));
-  NullProgress quiet;
-  HX_ASSIGN_OR_RETURN(manifest.graphs, cpu::Lower(module, sink, quiet));
-  return sink.Finish(std::move(manifest), source_.checkpoint);
+  return LowerInMemory(source_, module);
 }
 
 Result<std::shared_ptr<const artifact::Artifact>> LayerProbe::FloatArtifact()
@@ -158,7 +144,7 @@ Result<LayerProbe> LayerProbe::Open(const std::string& model_path,
                       ShortSequences(source, options, progress));
   // What it is read from has no tokenizer.
   HX_ASSIGN_OR_RETURN(source, RotateModel(std::move(source), recipe, progress));
-  const auto tokens = static_cast<int64_t>(LongestOf(sequences));
+  const auto tokens = static_cast<int64_t>(LongestSequence(sequences));
   const models::GraphRequest request{
       .kind = tokens > 1 ? GraphKind::kPrefill : GraphKind::kKv,
       .step_tokens = tokens,

@@ -44,6 +44,17 @@ int64_t TotalTokens(const TokenSequences& sequences) {
   return total;
 }
 
+Result<std::shared_ptr<const artifact::Artifact>> LowerInMemory(
+    const models::ModelSource& source, const ir::Module& module) {
+  const int64_t context = module.graphs.front().context_tokens;
+  artifact::MemorySink sink;
+  artifact::Manifest manifest = ManifestOf(source, context);
+  HX_RETURN_IF_ERROR(AddRopeTables(source, context, sink, manifest));
+  NullProgress quiet;
+  HX_ASSIGN_OR_RETURN(manifest.graphs, cpu::Lower(module, sink, quiet));
+  return sink.Finish(std::move(manifest), source.checkpoint);
+}
+
 Result<std::shared_ptr<const artifact::Artifact>> BuildTapped(
     const TappedRun& run, const std::function<void(ir::Graph&)>& add_taps) {
   const size_t longest = LongestSequence(run.sequences);
@@ -58,12 +69,7 @@ Result<std::shared_ptr<const artifact::Artifact>> BuildTapped(
                       models::BuildDecoder(run.source, requests));
   HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, {}));
   for (ir::Graph& graph : module.graphs) add_taps(graph);
-  artifact::MemorySink sink;
-  artifact::Manifest manifest = ManifestOf(run.source, context);
-  HX_RETURN_IF_ERROR(AddRopeTables(run.source, context, sink, manifest));
-  NullProgress quiet;
-  HX_ASSIGN_OR_RETURN(manifest.graphs, cpu::Lower(module, sink, quiet));
-  return sink.Finish(std::move(manifest), run.source.checkpoint);
+  return LowerInMemory(run.source, module);
 }
 
 void AddToKey(const artifact::Artifact& tapped, const TokenSequences& sequences,

@@ -1,7 +1,7 @@
 // Token sequences run through the target-lowered float graphs of a model on the
 // CPU engine, in blocks with the KV cache, with inner values as taps. Used by
-// compile/calibrate and compile/layer_inputs. Weights stay in the mapped
-// checkpoint.
+// compile/calibrate, compile/layer_inputs and compile/layer_probe. Weights stay
+// in the mapped checkpoint.
 #pragma once
 
 #include <functional>
@@ -30,6 +30,11 @@ struct TappedRun {
 size_t LongestSequence(const TokenSequences& sequences);
 // All tokens.
 int64_t TotalTokens(const TokenSequences& sequences);
+
+// `module`, graphs of `source` that the CPU's lowering takes, as an artifact in
+// memory without text.
+Result<std::shared_ptr<const artifact::Artifact>> LowerInMemory(
+    const models::ModelSource& source, const ir::Module& module);
 
 // The graphs, to each of which `add_taps` gave its taps.
 Result<std::shared_ptr<const artifact::Artifact>> BuildTapped(

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "tests/cli/process.h"
+#include "tests/cli/expect_error.h"
 #include "tests/support/golden_tensors.h"
 #include "tests/support/pytorch_builder.h"
 #include "tests/support/tiny_llama.h"
@@ -16,25 +16,10 @@
 namespace hexllm::testing {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
-
 constexpr int kUsage = 2;
 constexpr int kBadInput = 3;
 constexpr int kUnsupported = 4;
 constexpr int kEnvironment = 5;
-
-// `outcome` failed with `status` and one line that holds all of `parts`.
-void ExpectError(const Outcome& outcome, int status,
-                 const std::vector<std::string>& parts) {
-  EXPECT_EQ(outcome.status, status) << outcome.err;
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(outcome.err, StartsWith("hexllm: error: "));
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1)
-      << outcome.err;
-  for (const std::string& part : parts)
-    EXPECT_THAT(outcome.err, HasSubstr(part));
-}
 
 class BadInput : public ::testing::Test {
  protected:

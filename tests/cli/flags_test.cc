@@ -6,29 +6,14 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "tests/cli/process.h"
+#include "tests/cli/expect_error.h"
 #include "tests/support/tiny_llama.h"
 
 namespace hexllm::testing {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
-
 constexpr int kUsage = 2;
 constexpr int kEnvironment = 5;
-
-// `outcome` failed with `status` and one line that holds all of `parts`.
-void ExpectError(const Outcome& outcome, int status,
-                 const std::vector<std::string>& parts) {
-  EXPECT_EQ(outcome.status, status) << outcome.err;
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(outcome.err, StartsWith("hexllm: error: "));
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1)
-      << outcome.err;
-  for (const std::string& part : parts)
-    EXPECT_THAT(outcome.err, HasSubstr(part));
-}
 
 TEST(Flags, FlagsThatAnArtifactCannotHonour) {
   const TempDir dir;

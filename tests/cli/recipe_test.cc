@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "tests/cli/process.h"
+#include "tests/cli/expect_error.h"
 #include "tests/support/golden_tensors.h"
 
 namespace hexllm::testing {
@@ -19,11 +19,7 @@ using ::testing::StartsWith;
 std::string Model() { return DataPath("models/smollm2_135m"); }
 
 void ExpectError(const Outcome& outcome, int status, const std::string& part) {
-  EXPECT_EQ(outcome.status, status) << outcome.err;
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(outcome.err,
-              AllOf(StartsWith("hexllm: error: "), HasSubstr(part)));
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+  ExpectError(outcome, status, std::vector<std::string>{part});
 }
 
 TEST(RecipeCommand, ListsSchemesAndModels) {
