@@ -5,7 +5,7 @@
 //   prompt_q/TYPE/ISA, token_q/TYPE/ISA
 //                    the same with rounded activations (matmul_q) and packed
 //                    weights; ops = 2 per weight and row
-//   int_dot/ISA      the same for i8
+//   code_matmul/ISA  the same for codes of 16 bits and i8
 //   read             the roof of tokens: reading memory
 //   quantize_rows/ISA, softmax/ISA
 //   batch_matmul/ISA in double; with codes: /1
@@ -150,13 +150,29 @@ void RunMatMulQ(State& state, const KernelTable& table, DType dtype,
   CountOps(state, size, PackedBytes(dtype, size.n, size.k));
 }
 
-void RunIntDot(State& state, const KernelTable& table, const MatMulSize& size) {
+// All panels of `size`, as the engine calls the kernel; the same weights in
+// each.
+void RunCodeMatMul(State& state, const KernelTable& table,
+                   const MatMulSize& size) {
   std::mt19937 rng(1);
-  IntDotCase test(rng, ShapeOf(size));
-  std::vector<int32_t> out(static_cast<size_t>(size.rows * size.n));
-  const IntDotArgs args = test.Args(out.data());
+  CodeMatMulCase test(rng,
+                      {.rows = size.rows, .k = size.k, .outputs = kPackedRows});
+  const int64_t panels = size.n / kPackedRows;
+  const int64_t panel_bytes = PackedPanelBytes(DType::kI8, size.k);
+  AlignedBytes weights(panels * panel_bytes);
+  std::vector<float> out(static_cast<size_t>(size.rows * size.n));
+  CodeMatMulArgs args = test.Args(out.data());
+  for (int64_t p = 0; p < panels; ++p) {
+    std::memcpy(weights.bytes().data() + p * panel_bytes, args.w,
+                static_cast<size_t>(panel_bytes));
+  }
+  args.out_stride = size.n;
   for (auto _ : state) {
-    table.int_dot(args);
+    for (int64_t p = 0; p < panels; ++p) {
+      args.w = weights.bytes().data() + p * panel_bytes;
+      args.out = out.data() + p * kPackedRows;
+      table.code_matmul(args);
+    }
     benchmark::ClobberMemory();
   }
   CountOps(state, size, PackedBytes(DType::kI8, size.n, size.k));
@@ -252,8 +268,8 @@ void RegisterDots(const KernelTable& table) {
                                    });
     }
     benchmark::RegisterBenchmark(
-        Name("int_dot", table, {size.rows, size.k, size.n}).c_str(),
-        [&table, size](State& state) { RunIntDot(state, table, size); });
+        Name("code_matmul", table, {size.rows, size.k, size.n}).c_str(),
+        [&table, size](State& state) { RunCodeMatMul(state, table, size); });
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <span>
 #include <vector>
@@ -134,51 +135,90 @@ inline MatMulShape RandomPackedShape(std::mt19937& rng, int64_t max_k) {
   return shape;
 }
 
-// One int_dot with all that its arguments point to.
-class IntDotCase {
+// One code_matmul with all that its arguments point to.
+struct CodeMatMulShape {
+  int64_t rows = 1, k = 1, outputs = 1;
+  int64_t x_gap = 0, out_gap = 0;
+  bool wide = false;  // weights of 16 bits
+  int dropped_bits = 0;
+};
+
+class CodeMatMulCase {
  public:
-  IntDotCase(std::mt19937& rng, const MatMulShape& shape)
+  CodeMatMulCase(std::mt19937& rng, const CodeMatMulShape& shape)
       : shape_(shape),
-        a_stride_(PaddedDepth(shape.k) + shape.x_gap),
-        a_(static_cast<size_t>(shape.rows * a_stride_)),
-        stored_(static_cast<size_t>(shape.n * shape.k)),
-        packed_(PackedBytes(DType::kI8, shape.n, shape.k)) {
-    for (int8_t& code : a_) code = static_cast<int8_t>(rng());
+        x_stride_(PaddedDepth(shape.k) + shape.x_gap),
+        x_(static_cast<size_t>(shape.rows * x_stride_)),
+        stored_(static_cast<size_t>((shape.wide ? 2 : 1) * shape.outputs *
+                                    shape.k)),
+        packed_(2 * PackedPanelBytes(DType::kI8, shape.k)) {
+    for (int16_t& code : x_) code = static_cast<int16_t>(rng());
     for (std::byte& code : stored_) code = static_cast<std::byte>(rng());
+    for (size_t j = 0; j < kPackedRows; ++j) {
+      terms_.offsets[j] = static_cast<double>(RandomInt(rng, -1000000, 999999));
+      terms_.rest[j] = shape.dropped_bits == 0
+                           ? 0.0
+                           : static_cast<double>(RandomInt(rng, -999, 999));
+      terms_.factors[j] = static_cast<double>(RandomFloats(rng, 1)[0]);
+    }
     Pack();
   }
 
-  std::vector<int8_t>& a() { return a_; }
+  // [rows, stride]; Pack() clears what lies beyond K.
+  std::vector<int16_t>& x() { return x_; }
+  // i8 [outputs, K], of 16-bit weights the high bytes, then the low ones.
   std::vector<std::byte>& stored() { return stored_; }
+  PanelTerms& terms() { return terms_; }
   void Pack() {
-    PackRows(DType::kI8, shape_.n, shape_.k, stored_, packed_.bytes());
+    const auto panel =
+        static_cast<size_t>(PackedPanelBytes(DType::kI8, shape_.k));
+    const auto plane = static_cast<size_t>(shape_.outputs * shape_.k);
+    for (size_t at = 0; at * plane < stored_.size(); ++at) {
+      PackPanel(DType::kI8, shape_.k,
+                ByteSpan(stored_).subspan(at * plane, plane),
+                packed_.bytes().subspan(at * panel, panel));
+    }
+    sums_.clear();
+    for (int64_t r = 0; r < shape_.rows; ++r) {
+      const auto row = x_.begin() + r * x_stride_;
+      std::fill(row + shape_.k, row + PaddedDepth(shape_.k), int16_t{0});
+      sums_.push_back(std::accumulate(row, row + shape_.k, int64_t{0}));
+    }
   }
 
-  IntDotArgs Args(int32_t* out) {
-    return {.a = a_.data(),
-            .a_stride = a_stride_,
-            .w = packed_.bytes().data(),
+  CodeMatMulArgs Args(float* out) {
+    const std::byte* const w = packed_.bytes().data();
+    return {.x = x_.data(),
+            .x_stride = x_stride_,
+            .x_sums = sums_.data(),
+            .w = w,
+            .low = shape_.wide ? w + PackedPanelBytes(DType::kI8, shape_.k)
+                               : nullptr,
+            .terms = &terms_,
+            .place = std::ldexp(1.0, shape_.dropped_bits),
             .out = out,
-            .out_stride = shape_.n + shape_.out_gap,
+            .out_stride = shape_.outputs + shape_.out_gap,
             .rows = shape_.rows,
             .k = shape_.k,
-            .n_begin = shape_.n_begin,
-            .n_end = shape_.n_end};
+            .outputs = shape_.outputs};
   }
-  // The whole output [rows, n + out_gap]; -1 where nothing was written.
-  std::vector<int32_t> Run(const KernelTable& table) {
-    std::vector<int32_t> out(
-        static_cast<size_t>(shape_.rows * (shape_.n + shape_.out_gap)), -1);
-    table.int_dot(Args(out.data()));
+  // The output [rows, outputs + out_gap]; -1 where nothing was written.
+  std::vector<float> Run(const KernelTable& table) {
+    std::vector<float> out(
+        static_cast<size_t>(shape_.rows * (shape_.outputs + shape_.out_gap)),
+        -1.0f);
+    table.code_matmul(Args(out.data()));
     return out;
   }
 
  private:
-  MatMulShape shape_;
-  int64_t a_stride_;
-  std::vector<int8_t> a_;
+  CodeMatMulShape shape_;
+  int64_t x_stride_;
+  std::vector<int16_t> x_;
   std::vector<std::byte> stored_;
   AlignedBytes packed_;
+  std::vector<int64_t> sums_;
+  PanelTerms terms_ = {};
 };
 
 // One batch_matmul with all that its arguments point to: rows lie apart by more

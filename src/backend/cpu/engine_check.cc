@@ -109,7 +109,7 @@ constexpr OpForm kForms[] = {
     {"round_f16", 1, 1, 1, 0, CheckRoundF16},
     {"quantize_rows", 1, 1, 1, 0, CheckQuantizeRows},
     {"matmul_q", 2, 4, 0, 0, CheckMatMulQ},
-    {"code_planes", 1, 1, 3, 1, CheckCodePlanes},
+    {"row_codes", 1, 1, 3, 1, CheckRowCodes},
     {"code_matmul", 4, 5, 3, 1, CheckCodeMatMul},
     {"batch_matmul", 2, 2, 5, 3, CheckBatchMatMul},
     {"softmax", 1, 1, 1, 0, CheckSoftmax},

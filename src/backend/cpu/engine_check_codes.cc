@@ -121,17 +121,21 @@ void CheckConvertCodes(StepChecker& check) {
   check.Out(shape);
 }
 
-void CheckCodePlanes(StepChecker& check) {
+// The grid of codes of one or two bytes: number `first`, then the zero point.
+Grid UnsignedGrid(StepChecker& check, size_t first) {
+  const int32_t most = check.Int(first, 1, 2) == 2 ? 65535 : 255;
+  return {.scale = GridScale(check, 0),
+          .zero_point = static_cast<int32_t>(check.Int(first + 1, 0, most)),
+          .least = 0,
+          .most = most};
+}
+
+void CheckRowCodes(StepChecker& check) {
   Step& step = check.step();
   step.inner = check.Int(0, 1, kMaxCodeDepth);
-  step.planes = check.Int(1, 1, 2);
-  const int32_t most = step.planes == 2 ? 65535 : 255;
-  step.grid = {.scale = GridScale(check, 0),
-               .zero_point = static_cast<int32_t>(check.Int(2, 0, most)),
-               .least = 0,
-               .most = most};
+  step.grid = UnsignedGrid(check, 1);
   check.In(0, {check.rows(), step.inner});
-  check.OutBytes(PlaneBytes(check.rows(), step.inner, step.planes));
+  check.OutBytes(RowCodesBytes(check.rows(), step.inner));
 }
 
 void CheckCodeMatMul(StepChecker& check) {
@@ -145,17 +149,14 @@ void CheckCodeMatMul(StepChecker& check) {
         "input 1: expected i8 or i16 of up to {} columns, found {}[{},{}]",
         kMaxCodeDepth, DTypeName(w.dtype), w.rows, w.cols)));
   }
-  step.planes = check.Int(0, 1, 2);
-  step.grid = {.scale = GridScale(check, 0),
-               .zero_point = static_cast<int32_t>(check.Int(1, 0, 65535))};
+  step.grid = UnsignedGrid(check, 0);
   step.dropped_bits = check.Int(2, 0, 31);
   if (!check.ok()) return;
-  check.InBytes(0, PlaneBytes(check.rows(), w.cols, step.planes));
+  check.InBytes(0, RowCodesBytes(check.rows(), w.cols));
   check.Vector(2, w.rows);
   check.Vector(3, w.rows, DType::kI32);
   if (check.has_input(4)) check.Vector(4, w.rows, DType::kI32);
   check.Out({check.rows(), w.rows});
-  check.Scratch(CodeMatMulScratchFloats(step.planes, w));
 }
 
 }  // namespace hexllm::cpu

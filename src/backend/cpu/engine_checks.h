@@ -17,7 +17,7 @@ void CheckEncode(StepChecker& check);
 void CheckRound(StepChecker& check);
 void CheckRoundF16(StepChecker& check);
 void CheckConvertCodes(StepChecker& check);
-void CheckCodePlanes(StepChecker& check);
+void CheckRowCodes(StepChecker& check);
 void CheckCodeMatMul(StepChecker& check);
 // engine_check_attention.cc
 void CheckRope(StepChecker& check);

@@ -94,7 +94,7 @@ TEST_P(HostileCodes, Numbers) {
 TEST_P(HostileCodes, ScalesThatAreNone) {
   const Plan good = plan_;
   for (const PlanOp op : {PlanOp::kDecode, PlanOp::kEncode, PlanOp::kRound,
-                          PlanOp::kCodePlanes, PlanOp::kCodeMatMul}) {
+                          PlanOp::kRowCodes, PlanOp::kCodeMatMul}) {
     for (const float scale : {0.0f, -1.0f, 1e-40f, 3e38f}) {
       plan_ = good;
       Instruction* instruction = First(op);

@@ -84,13 +84,12 @@ struct Step {
   MatMulFn matmul = nullptr;
   MatMulQFn matmul_q = nullptr;
   WeightView weight;         // of kEmbed and the matmuls of weights
-  int64_t inner = 0;         // K of kQuantizeRows, kCodePlanes and kBatchMatMul
-  int64_t planes = 0;        // byte planes of codes
+  int64_t inner = 0;         // K of kQuantizeRows, kRowCodes and kBatchMatMul
   int64_t dropped_bits = 0;  // of kCodeMatMul and kBatchMatMul
   int64_t matrix_rows = 0;   // M of kBatchMatMul
-  Grid grid;                 // of kDecode, kEncode, kRound and code planes
-  Grid to;                   // of the output of kConvertCodes
-  FixedPoint conversion;     // of kConvertCodes
+  Grid grid;  // of kDecode, kEncode, kRound, kRowCodes and kCodeMatMul
+  Grid to;    // of the output of kConvertCodes
+  FixedPoint conversion;      // of kConvertCodes
   DType dtype = DType::kF32;  // of codes
   float a_step = 0;           // of kBatchMatMul
   float b_step = 0;
@@ -119,10 +118,8 @@ void RunEncode(const Step& step, const RunContext& context);
 void RunRound(const Step& step, const RunContext& context);
 void RunRoundF16(const Step& step, const RunContext& context);
 void RunConvertCodes(const Step& step, const RunContext& context);
-void RunCodePlanes(const Step& step, const RunContext& context);
+void RunRowCodes(const Step& step, const RunContext& context);
 void RunCodeMatMul(const Step& step, const RunContext& context);
-// Floats of scratch that a thread of RunCodeMatMul uses.
-int64_t CodeMatMulScratchFloats(int64_t planes, const WeightView& weight);
 // engine_ops_attention.cc
 void RunRope(const Step& step, const RunContext& context);
 void RunAttention(const Step& step, const RunContext& context);

@@ -1,7 +1,6 @@
 // Ops that round to codes, and the matmul of codes.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -159,184 +158,74 @@ void ConvertCodes(const Step& step, int64_t at, int64_t n) {
   });
 }
 
-// --- Code planes ---
+// --- Rows of codes ---
 
-// Where the planes of a chunk of codes go; `high` is null for one plane.
-struct PlaneChunk {
-  int8_t* high;
-  int8_t* low;
-};
-
-// Writes the planes of a chunk of numbers; returns the sum of its `count` first
-// codes.
+// Writes a chunk of numbers as codes less `centre`, zeros beyond the `count`
+// first; returns the sum of what it wrote.
 int64_t WriteChunk(const Chunk<float>& x, int64_t count, const Grid& grid,
-                   const PlaneChunk& out) {
+                   int16_t* out) {
   const float inverse = 1.0f / grid.scale;
+  const int32_t centre = CodeCentre(grid.most);
   Chunk<int32_t> codes;
   for (size_t i = 0; i < codes.size(); ++i) {
-    codes[i] = CodeOf(x[i], grid, inverse);
+    codes[i] = CodeOf(x[i], grid, inverse) - centre;
   }
-  Chunk<int8_t> bytes;
+  std::fill(codes.begin() + count, codes.end(), 0);
+  Chunk<int16_t> narrow;
   for (size_t i = 0; i < codes.size(); ++i) {
-    bytes[i] = static_cast<int8_t>((codes[i] & 255) - 128);
+    narrow[i] = static_cast<int16_t>(codes[i]);
   }
-  StoreChunk(bytes, kChunk, out.low);
-  if (out.high != nullptr) {
-    for (size_t i = 0; i < codes.size(); ++i) {
-      bytes[i] = static_cast<int8_t>((codes[i] >> 8) - 128);
-    }
-    StoreChunk(bytes, kChunk, out.high);
-  }
-  return std::accumulate(codes.begin(), codes.begin() + count, int64_t{0});
+  StoreChunk(narrow, kChunk, out);
+  return std::accumulate(codes.begin(), codes.end(), int64_t{0});
 }
 
-// Rows of planes are whole blocks of 32 codes: a chunk fits at their end.
-void WritePlanes(const Step& step, const CodePlanes& planes, int64_t row) {
+void WriteCodes(const Step& step, const RowCodes& rows, int64_t row) {
   const float* const x = step.In(0) + row * step.inner;
-  int8_t* const first = planes.codes + row * planes.stride;
-  const bool two = step.planes == 2;
+  int16_t* const out = rows.codes + row * rows.stride;
   int64_t sum = 0;
   ForEachChunk(step.inner, [&](int64_t at, int64_t count) {
-    sum += WriteChunk(LoadChunk(x + at, count), count, step.grid,
-                      {.high = two ? first + at : nullptr,
-                       .low = first + at + (two ? planes.plane : 0)});
+    sum += WriteChunk(LoadChunk(x + at, count), count, step.grid, out + at);
   });
-  planes.sums[row] = sum - step.inner * PlaneOffset(step.planes);
+  std::fill(out + CeilDiv(step.inner, kChunk) * kChunk, out + rows.stride, 0);
+  rows.sums[row] = sum;
 }
 
 // --- The matmul of codes ---
 //
-// With x = X + o (X: the planes put together) and w = W + p (p: 128 for i16,
-// else 0), x and w without their zero points:
+// With x = X + o (X: the codes in memory, o: their centre less the zero point)
+// and w without its zero point:
 //
-//   sum_k x w = sum_k X W + p sum_k X + o sum_k w
+//   sum_k x w = sum_k X w + o sum_k w
 //
 // All terms are whole numbers below 2^53: exact in double. With dropped bits, x
 // keeps its zero point Z, and each term loses its low bits by itself:
 //
 //   floor((sum_k x w) / 2^b) - floor(Z sum_k w / 2^b + 1/2) + trunc(bias / 2^b)
 
-// Rows that one block of dot products covers.
-constexpr int64_t kRowTile = 128;
-
-// Planes of a weight, and what the low one lacks.
-int64_t WeightPlanes(const WeightView& weight) {
-  return weight.dtype == DType::kI16 ? 2 : 1;
-}
-
-// One panel of outputs for some rows.
-struct Tile {
-  int64_t row;    // first
-  int64_t rows;   // up to kRowTile
-  int64_t n;      // first output
-  int32_t* dots;  // [weight planes][planes][kRowTile][kPackedRows]
-};
-constexpr int64_t kTileDots = kRowTile * kPackedRows;
-
-void ComputeDots(const Step& step, const RunContext& context,
-                 const CodePlanes& planes, const Tile& tile) {
-  const int64_t k = step.weight.cols;
-  const int64_t panel_bytes = PackedPanelBytes(DType::kI8, k);
-  const int64_t weight_plane = PackedBytes(DType::kI8, step.weight.rows, k);
-  const std::byte* panel =
-      step.weight.data + tile.n / kPackedRows * panel_bytes;
-  int32_t* out = tile.dots;
-  for (int64_t w = 0; w < WeightPlanes(step.weight); ++w) {
-    for (int64_t p = 0; p < step.planes; ++p, out += kTileDots) {
-      context.kernels.int_dot(
-          {.a = planes.codes + p * planes.plane + tile.row * planes.stride,
-           .a_stride = planes.stride,
-           .w = panel + w * weight_plane,
-           .out = out,
-           .out_stride = kPackedRows,
-           .rows = tile.rows,
-           .k = k,
-           .n_begin = 0,
-           .n_end = std::min(kPackedRows, step.weight.rows - tile.n)});
-    }
-  }
-}
-
-// What is added to the dot products of each output of a panel, and what they
-// are multiplied by. `rest` is added once bits are dropped.
-struct PanelTerms {
-  std::array<double, kPackedRows> offsets = {};
-  std::array<double, kPackedRows> rest = {};
-  std::array<double, kPackedRows> factors = {};
-};
-
+// The terms of the outputs from `n` on.
 PanelTerms TermsOf(const Step& step, int64_t n) {
-  PanelTerms terms;
+  PanelTerms terms = {};
   const auto* sums = reinterpret_cast<const int32_t*>(step.at[3]) + n;
   const auto* bias = reinterpret_cast<const int32_t*>(step.at[4]);
   const bool drops = step.dropped_bits > 0;
   const int64_t place = int64_t{1} << step.dropped_bits;
   const int64_t zero = step.grid.zero_point;
   const auto offset =
-      static_cast<double>(PlaneOffset(step.planes) - (drops ? 0 : zero));
+      static_cast<double>(CodeCentre(step.grid.most) - (drops ? 0 : zero));
   const int64_t count = std::min(kPackedRows, step.weight.rows - n);
   for (int64_t j = 0; j < count; ++j) {
-    const auto at = static_cast<size_t>(j);
     const int64_t b = bias == nullptr ? 0 : bias[n + j];
-    terms.offsets[at] = offset * static_cast<double>(sums[j]);
+    terms.offsets[j] = offset * static_cast<double>(sums[j]);
     if (drops) {
-      terms.rest[at] = static_cast<double>(
+      terms.rest[j] = static_cast<double>(
           b / place - ((zero * sums[j] + place / 2) >> step.dropped_bits));
     } else {
-      terms.offsets[at] += static_cast<double>(b);
+      terms.offsets[j] += static_cast<double>(b);
     }
-    terms.factors[at] = static_cast<double>(step.grid.scale) *
-                        static_cast<double>(step.In(2)[n + j]);
+    terms.factors[j] = static_cast<double>(step.grid.scale) *
+                       static_cast<double>(step.In(2)[n + j]);
   }
   return terms;
-}
-
-// The dot products of row `r` of the tile, put together: [kPackedRows].
-std::array<double, kPackedRows> SumOfDots(const Step& step, const Tile& tile,
-                                          int64_t r) {
-  std::array<double, kPackedRows> sums = {};
-  const int32_t* dots = tile.dots + r * kPackedRows;
-  const int64_t weight_planes = WeightPlanes(step.weight);
-  for (int64_t w = 0; w < weight_planes; ++w) {
-    for (int64_t p = 0; p < step.planes; ++p, dots += kTileDots) {
-      const int64_t bytes = weight_planes - 1 - w + step.planes - 1 - p;
-      const auto place = static_cast<double>(int64_t{1} << (8 * bytes));
-      for (size_t j = 0; j < kPackedRows; ++j) {
-        sums[j] += place * static_cast<double>(dots[j]);
-      }
-    }
-  }
-  return sums;
-}
-
-// Takes the low bits of the sums of a panel away and adds the rest.
-void DropBits(int64_t bits, const PanelTerms& terms,
-              std::array<double, kPackedRows>& sums) {
-  const auto place = static_cast<double>(int64_t{1} << bits);
-  for (size_t j = 0; j < kPackedRows; ++j) {
-    sums[j] = (std::floor(sums[j] / place) + terms.rest[j]) * place;
-  }
-}
-
-void WriteTile(const Step& step, const CodePlanes& planes, const Tile& tile) {
-  const PanelTerms terms = TermsOf(step, tile.n);
-  const int64_t count = std::min(kPackedRows, step.weight.rows - tile.n);
-  const double low = WeightPlanes(step.weight) == 2 ? 128 : 0;
-  for (int64_t r = 0; r < tile.rows; ++r) {
-    const int64_t row = tile.row + r;
-    std::array<double, kPackedRows> sums = SumOfDots(step, tile, r);
-    const double row_term = low * static_cast<double>(planes.sums[row]);
-    for (size_t j = 0; j < kPackedRows; ++j) {
-      sums[j] += row_term + terms.offsets[j];
-    }
-    if (step.dropped_bits > 0) DropBits(step.dropped_bits, terms, sums);
-    std::array<float, kPackedRows> y;
-    for (size_t j = 0; j < kPackedRows; ++j) {
-      y[j] = static_cast<float>(sums[j] * terms.factors[j]);
-    }
-    std::memcpy(step.Out() + row * step.width + tile.n, y.data(),
-                static_cast<size_t>(count) * sizeof(float));
-  }
 }
 
 }  // namespace
@@ -376,46 +265,53 @@ void RunConvertCodes(const Step& step, const RunContext& context) {
                 [&](int64_t at, int64_t n) { ConvertCodes(step, at, n); });
 }
 
-void RunCodePlanes(const Step& step, const RunContext& context) {
-  const ActiveRows rows = Active(step, context);
-  const CodePlanes planes =
-      PlanesAt(step.at[kOutSlot], step.rows.count, step.inner, step.planes);
-  Split(context, rows.count(), 2 * step.inner, [&](int64_t begin, int64_t end) {
-    for (int64_t r = rows.begin + begin; r < rows.begin + end; ++r) {
-      WritePlanes(step, planes, r);
-    }
-  });
+void RunRowCodes(const Step& step, const RunContext& context) {
+  const ActiveRows active = Active(step, context);
+  const RowCodes rows =
+      RowCodesAt(step.at[kOutSlot], step.rows.count, step.inner);
+  Split(context, active.count(), 2 * step.inner,
+        [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r) {
+            WriteCodes(step, rows, active.begin + r);
+          }
+        });
 }
 
-int64_t CodeMatMulScratchFloats(int64_t planes, const WeightView& weight) {
-  return planes * WeightPlanes(weight) * kTileDots;
-}
-
-// Split over panels of outputs; dot products of kRowTile rows at a time.
+// Split over panels of outputs.
 void RunCodeMatMul(const Step& step, const RunContext& context) {
-  const ActiveRows rows = Active(step, context);
-  if (rows.count() == 0) return;
-  const CodePlanes planes =
-      PlanesAt(step.at[0], step.rows.count, step.weight.cols, step.planes);
+  const ActiveRows active = Active(step, context);
+  if (active.count() == 0) return;
+  const int64_t k = step.weight.cols;
+  const RowCodes rows = RowCodesAt(step.at[0], step.rows.count, k);
+  const int64_t panel_bytes = PackedPanelBytes(DType::kI8, k);
+  const bool wide = step.weight.dtype == DType::kI16;
+  const int64_t low_plane =
+      wide ? PackedBytes(DType::kI8, step.weight.rows, k) : 0;
+  const auto run = [&](int64_t panel) {
+    const int64_t n = panel * kPackedRows;
+    const PanelTerms terms = TermsOf(step, n);
+    const std::byte* const w = step.weight.data + panel * panel_bytes;
+    context.kernels.code_matmul(
+        {.x = rows.codes + active.begin * rows.stride,
+         .x_stride = rows.stride,
+         .x_sums = rows.sums + active.begin,
+         .w = w,
+         .low = wide ? w + low_plane : nullptr,
+         .terms = &terms,
+         .place = static_cast<double>(int64_t{1} << step.dropped_bits),
+         .out = step.Out() + active.begin * step.width + n,
+         .out_stride = step.width,
+         .rows = active.count(),
+         .k = k,
+         .outputs = std::min(kPackedRows, step.width - n)});
+  };
   const int64_t panels = CeilDiv(step.width, kPackedRows);
-  const int64_t work = kPackedRows * step.weight.cols * rows.count();
-  const int64_t parts =
-      NumParts(context, panels, std::max<int64_t>(1, work / 4));
-  RunParts(context, parts, [&](int64_t part) {
-    auto* dots = reinterpret_cast<int32_t*>(context.scratch +
-                                            part * context.scratch_stride);
-    const int64_t end = panels * (part + 1) / parts;
-    for (int64_t panel = panels * part / parts; panel < end; ++panel) {
-      for (int64_t row = rows.begin; row < rows.end; row += kRowTile) {
-        const Tile tile{.row = row,
-                        .rows = std::min(kRowTile, rows.end - row),
-                        .n = panel * kPackedRows,
-                        .dots = dots};
-        ComputeDots(step, context, planes, tile);
-        WriteTile(step, planes, tile);
-      }
-    }
-  });
+  const int64_t work = kPackedRows * k * active.count();
+  // Two multiply-adds of codes take about the time of one of floats.
+  Split(context, panels, std::max<int64_t>(1, work / 2),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t panel = begin; panel < end; ++panel) run(panel);
+        });
 }
 
 }  // namespace hexllm::cpu

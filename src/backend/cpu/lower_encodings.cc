@@ -137,7 +137,7 @@ std::optional<UnsignedGrid> UnsignedGridOf(const Encoding& encoding) {
   int64_t shift = 0;
   if (encoding.dtype == DType::kI8) shift = 128;
   if (encoding.dtype == DType::kI16) shift = 32768;
-  return UnsignedGrid{.planes = GetDTypeInfo(encoding.dtype).block_bytes,
+  return UnsignedGrid{.code_bytes = GetDTypeInfo(encoding.dtype).block_bytes,
                       .zero_point = ZeroPoint(encoding) + shift,
                       .scale = encoding.scales[0]};
 }

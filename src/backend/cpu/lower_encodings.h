@@ -44,7 +44,7 @@ Instruction CodecInstruction(PlanOp op, const ir::Encoding& encoding,
 
 // The codes of an encoding as numbers from 0 on: signed ones shifted.
 struct UnsignedGrid {
-  int64_t planes = 1;  // bytes of a code
+  int64_t code_bytes = 1;
   int64_t zero_point = 0;
   float scale = 0;
 };

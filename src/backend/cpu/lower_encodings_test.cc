@@ -125,7 +125,7 @@ TEST(LowerEncodings, LinearsShareTheCodesOfTheirInput) {
                     {h.x, h.Weight(name, {16, 64}, ChannelI8(16))}, U16()));
   }
   const std::vector<PlanOp> ops = Ops(PlanOf(*MustLower(h.module)));
-  EXPECT_EQ(std::count(ops.begin(), ops.end(), PlanOp::kCodePlanes), 1);
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), PlanOp::kRowCodes), 1);
   EXPECT_EQ(std::count(ops.begin(), ops.end(), PlanOp::kDecode), 1);
   EXPECT_EQ(std::count(ops.begin(), ops.end(), PlanOp::kCodeMatMul), 3);
 }

@@ -106,13 +106,13 @@ Status EmitCodes(GraphLowering& lowering, const LinearNode& linear,
         "added to something");
   }
   const int64_t k = RowElems(lowering.constant(linear.w));
-  const int64_t bytes = PlaneBytes(linear.rows.count, k, x_grid.planes);
+  const int64_t bytes = RowCodesBytes(linear.rows.count, k);
   HX_ASSIGN_OR_RETURN(
       const Operand x,
       lowering.Prepare(linear.node, 0, linear.rows,
-                       {.op = PlanOp::kCodePlanes,
+                       {.op = PlanOp::kRowCodes,
                         .bytes = bytes,
-                        .ints = {k, x_grid.planes, x_grid.zero_point},
+                        .ints = {k, x_grid.code_bytes, x_grid.zero_point},
                         .floats = {x_grid.scale}}));
   const auto use = [&](WeightForm form) {
     return lowering.Weight({.id = linear.w, .form = form});
@@ -131,7 +131,7 @@ Status EmitCodes(GraphLowering& lowering, const LinearNode& linear,
                               .in = std::move(in),
                               .out = LinearOutput(lowering, linear),
                               .rows = linear.rows,
-                              .ints = {x_grid.planes, x_grid.zero_point,
+                              .ints = {x_grid.code_bytes, x_grid.zero_point,
                                        linear.dropped_bits()},
                               .floats = {x_grid.scale}});
   return OkStatus();

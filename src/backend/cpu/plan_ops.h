@@ -74,14 +74,14 @@ enum class PlanOp : uint16_t {
   // in quantized x[R,K], panels[N,K] q4_1 or q8_0, bias[1,N]?,
   // residual[R,N]?; out [R,N] (may be the residual)
   kMatMulQ,
-  // in x[R,K]; out byte planes of its codes (PlaneBytes in code_planes.h);
-  // ints {K, planes (1 or 2), zero_point}; floats {scale}. Codes go from 0 to
-  // 255 or 65535: signed encodings are shifted.
-  kCodePlanes,
-  // in planes of x[R,K], panels[N,K] i8 or i16, scales[1,N], sums[1,N] i32 (of
-  // each row's codes), bias[1,N] i32?; out [R,N]; ints {planes and zero_point
-  // of x,
-  // dropped_bits (ir/ops/encoded_linear.h)}; floats {scale of x}
+  // in x[R,K]; out its codes (RowCodesBytes in row_codes.h); ints {K, bytes of
+  // a code (1 or 2), zero_point}; floats {scale}. Codes go from 0 to 255 or
+  // 65535: signed encodings are shifted.
+  kRowCodes,
+  // in row codes of x[R,K], panels[N,K] i8 or i16, scales[1,N], sums[1,N] i32
+  // (of each row's codes), bias[1,N] i32?; out [R,N]; ints {bytes of a code and
+  // zero_point of x, dropped_bits (ir/ops/encoded_linear.h)}; floats {scale of
+  // x}
   kCodeMatMul,
 
   // --- Attention in parts ---

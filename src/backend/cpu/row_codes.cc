@@ -32,18 +32,17 @@ QuantizedRows QuantizedAt(std::byte* memory, int64_t rows, int64_t k,
           .sums = reinterpret_cast<int32_t*>(sums) + blocks};
 }
 
-int64_t PlaneBytes(int64_t rows, int64_t k, int64_t planes) {
-  return planes * AlignUp(rows * PaddedDepth(k)) +
+int64_t RowCodesBytes(int64_t rows, int64_t k) {
+  return AlignUp(rows * PaddedDepth(k) * int64_t{sizeof(int16_t)}) +
          AlignUp(rows * int64_t{sizeof(int64_t)});
 }
 
-CodePlanes PlanesAt(std::byte* memory, int64_t rows, int64_t k,
-                    int64_t planes) {
-  const int64_t plane = AlignUp(rows * PaddedDepth(k));
-  return {.codes = reinterpret_cast<int8_t*>(memory),
-          .stride = PaddedDepth(k),
-          .plane = plane,
-          .sums = reinterpret_cast<int64_t*>(memory + planes * plane)};
+RowCodes RowCodesAt(std::byte* memory, int64_t rows, int64_t k) {
+  const int64_t stride = PaddedDepth(k);
+  const int64_t codes = AlignUp(rows * stride * int64_t{sizeof(int16_t)});
+  return {.codes = reinterpret_cast<int16_t*>(memory),
+          .stride = stride,
+          .sums = reinterpret_cast<int64_t*>(memory + codes)};
 }
 
 }  // namespace hexllm::cpu

@@ -1,13 +1,13 @@
 // How the codes of activations lie in scratch memory: written by kQuantizeRows
-// and kCodePlanes, read by the matmuls that follow. The sizes are shared by
+// and kRowCodes, read by the matmuls that follow. The sizes are shared by
 // cpu/lower*, which reserves the memory, and cpu/engine*, which checks it.
 //
 //   quantized rows   codes i8 [R,K] | scales f32 [R,K/32] | sums i32 [R,K/32]
-//   code planes      plane 0 i8 [R,D] | .. | row sums i64 [R]
+//   row codes        codes i16 [R,D] | row sums i64 [R]
 //
-// Each part starts at a multiple of 64 bytes. D = PaddedDepth(K). A code c of 0
-// to 65535 has two planes: high byte - 128, low byte - 128; one of 0 to 255 has
-// one: c - 128. A row's sum is that of c - PlaneOffset.
+// Each part starts at a multiple of 64 bytes. D = PaddedDepth(K). Row codes go
+// from 0 to 255 or 65535 and lie in memory less CodeCentre, with zeros beyond
+// K; a row's sum is that of what lies there.
 #pragma once
 
 #include <cstddef>
@@ -24,22 +24,18 @@ int64_t QuantizedBytes(int64_t rows, int64_t k);
 QuantizedRows QuantizedAt(std::byte* memory, int64_t rows, int64_t k,
                           int64_t first);
 
-// Bytes of the planes of R rows of K elements.
-int64_t PlaneBytes(int64_t rows, int64_t k, int64_t planes);
+// Bytes of R rows of codes of K elements.
+int64_t RowCodesBytes(int64_t rows, int64_t k);
 
-// Where the planes of `memory`, which holds PlaneBytes(rows, k, planes), are.
-struct CodePlanes {
-  int8_t* codes;   // of plane 0
+// Where the parts of `memory`, which holds RowCodesBytes(rows, k), are.
+struct RowCodes {
+  int16_t* codes;
   int64_t stride;  // codes between rows
-  int64_t plane;   // codes between planes
   int64_t* sums;
 };
-CodePlanes PlanesAt(std::byte* memory, int64_t rows, int64_t k, int64_t planes);
+RowCodes RowCodesAt(std::byte* memory, int64_t rows, int64_t k);
 
-// What the planes stand for, less than the code: code = PlaneOffset + 256 *
-// plane 0 + plane 1 (or + plane 0).
-constexpr int64_t PlaneOffset(int64_t planes) {
-  return planes == 2 ? 128 * 256 + 128 : 128;
-}
+// What is taken off codes from 0 to `most`, 255 or 65535.
+constexpr int32_t CodeCentre(int32_t most) { return (most + 1) / 2; }
 
 }  // namespace hexllm::cpu

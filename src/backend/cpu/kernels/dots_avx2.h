@@ -89,16 +89,58 @@ struct DotsAvx2 {
   }
   HX_INLINE static I TotalBytes(ByteSum sum) { return sum; }
 
+  // --- Products of bytes and 16-bit codes: rows 0 to 3, then 4 to 7, two sums
+  // for each.
+  struct WideW {
+    __m256i low, high;
+  };
+  using WideSum = WideW;
+  HX_INLINE static WideW ReadWide(const uint8_t* line) {
+    const auto* at = reinterpret_cast<const __m128i*>(line);
+    return {_mm256_cvtepu8_epi16(_mm_loadu_si128(at)),
+            _mm256_cvtepu8_epi16(_mm_loadu_si128(at + 1))};
+  }
+  HX_INLINE static WideSum StartWide() {
+    return {_mm256_setzero_si256(), _mm256_setzero_si256()};
+  }
+  HX_INLINE static void AddWide(WideSum& sum, const WideW& w,
+                                const int16_t* x) {
+    int64_t four;
+    memcpy(&four, x, sizeof(four));
+    const __m256i codes = _mm256_set1_epi64x(four);
+    AddNow(sum.low, _mm256_madd_epi16(w.low, codes));
+    AddNow(sum.high, _mm256_madd_epi16(w.high, codes));
+  }
+  HX_INLINE static void AddTotals(const WideSum& sum, double place,
+                                  double* sums) {
+    AddFour(sum.low, place, sums);
+    AddFour(sum.high, place, sums + 4);
+  }
+
   // --- Tile sizes (16 registers): a sum per row, weights and products; the
   // floats are needed once per block and may lie in memory.
   static constexpr int kTileRows = 6;
   static constexpr int kTileVecs = 1;
+  static constexpr int kWideRows = 6;
 
  private:
   HX_INLINE static __m256i SetFour(const void* p) {
     int32_t four;
     memcpy(&four, p, sizeof(four));
     return _mm256_set1_epi32(four);
+  }
+  // Adds here: GCC would put the additions of all rows off to the end of the
+  // loop and keep the products in memory.
+  HX_INLINE static void AddNow(__m256i& sum, __m256i product) {
+    asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(product));
+  }
+  // Adds place times the sums of four rows.
+  HX_INLINE static void AddFour(__m256i pairs, double place, double* sums) {
+    const __m256d even = _mm256_cvtepi32_pd(_mm256_castsi256_si128(pairs));
+    const __m256d odd = _mm256_cvtepi32_pd(_mm256_extracti128_si256(pairs, 1));
+    const __m256d rows = _mm256_permute4x64_pd(_mm256_hadd_pd(even, odd), 0xd8);
+    _mm256_storeu_pd(sums, _mm256_fmadd_pd(rows, _mm256_set1_pd(place),
+                                           _mm256_loadu_pd(sums)));
   }
 };
 

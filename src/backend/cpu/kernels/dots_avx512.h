@@ -35,6 +35,28 @@ struct DotsAvx512Registers {
     _mm512_storeu_si512(p, a);
   }
 
+  // --- Bytes (a part of a line) and 16-bit codes: rows 0 to 7, then 8 to 15;
+  // two sums of 32 bits for each row.
+  struct WideW {
+    __m512i low, high;
+  };
+  using WideSum = WideW;
+  HX_INLINE static WideW ReadWide(const uint8_t* line) {
+    const auto* at = reinterpret_cast<const __m256i*>(line);
+    return {_mm512_cvtepu8_epi16(_mm256_loadu_si256(at)),
+            _mm512_cvtepu8_epi16(_mm256_loadu_si256(at + 1))};
+  }
+  HX_INLINE static WideSum StartWide() {
+    return {_mm512_setzero_si512(), _mm512_setzero_si512()};
+  }
+  // Adds place times the sums of kLanes rows to `sums`.
+  HX_INLINE static void AddTotals(const WideSum& sum, double place,
+                                  double* sums) {
+    AddEight(sum.low, place, sums);
+    AddEight(sum.high, place, sums + 8);
+  }
+  static constexpr int kWideRows = 12;  // of 32 registers
+
   // --- W: a line, or the part of it that belongs to kLanes rows: four bytes of
   // each.
   using W = __m512i;
@@ -53,6 +75,21 @@ struct DotsAvx512Registers {
     memcpy(&four, p, sizeof(four));
     return _mm512_set1_epi32(four);
   }
+  // The four codes at p, for all rows.
+  HX_INLINE static __m512i SetFourWide(const int16_t* p) {
+    int64_t four;
+    memcpy(&four, p, sizeof(four));
+    return _mm512_set1_epi64(four);
+  }
+
+ private:
+  HX_INLINE static void AddEight(__m512i pairs, double place, double* sums) {
+    const __m512i even = _mm512_srai_epi64(_mm512_slli_epi64(pairs, 32), 32);
+    const __m512i odd = _mm512_srai_epi64(pairs, 32);
+    const __m512d rows = _mm512_cvtepi64_pd(_mm512_add_epi64(even, odd));
+    _mm512_storeu_pd(sums, _mm512_fmadd_pd(rows, _mm512_set1_pd(place),
+                                           _mm512_loadu_pd(sums)));
+  }
 };
 
 struct DotsAvx512 : DotsAvx512Registers {
@@ -70,6 +107,14 @@ struct DotsAvx512 : DotsAvx512Registers {
   }
   HX_INLINE static I TotalNibbles(NibbleSum sum) {
     return _mm512_madd_epi16(sum, _mm512_set1_epi16(1));
+  }
+
+  // Adds the products of a part of a line and four codes.
+  HX_INLINE static void AddWide(WideSum& sum, const WideW& w,
+                                const int16_t* x) {
+    const __m512i codes = SetFourWide(x);
+    AddNow(sum.low, _mm512_madd_epi16(w.low, codes));
+    AddNow(sum.high, _mm512_madd_epi16(w.high, codes));
   }
 
   // --- Bytes, stored as code + 128: any number of blocks, in 32 bits. Products
@@ -111,6 +156,12 @@ struct DotsAvx512 : DotsAvx512Registers {
   // register of columns, weights, and the activations they share.
   static constexpr int kTileRows = 6;
   static constexpr int kTileVecs = 2;
+
+ private:
+  // As in DotsAvx2.
+  HX_INLINE static void AddNow(__m512i& sum, __m512i product) {
+    asm("vpaddd %1, %0, %0" : "+v"(sum) : "v"(product));
+  }
 };
 
 }  // namespace

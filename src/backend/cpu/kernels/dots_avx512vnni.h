@@ -23,6 +23,13 @@ struct DotsAvx512Vnni : DotsAvx512Registers {
   }
   HX_INLINE static I TotalNibbles(NibbleSum sum) { return sum; }
 
+  HX_INLINE static void AddWide(WideSum& sum, const WideW& w,
+                                const int16_t* x) {
+    const __m512i codes = SetFourWide(x);
+    sum.low = _mm512_dpwssd_epi32(sum.low, w.low, codes);
+    sum.high = _mm512_dpwssd_epi32(sum.high, w.high, codes);
+  }
+
   using ByteW = W;
   using ByteX = const int8_t*;
   using ByteSum = __m512i;

@@ -249,46 +249,6 @@ HX_INLINE void MatMulQTile(const MatMulQArgs& args, const Panels& panels,
   }
 }
 
-HX_INLINE int64_t IntDotBlocks(int64_t k) {
-  return (k + kQuantBlock - 1) / kQuantBlock;
-}
-
-// One tile of int_dot; `row_sums` are of the codes of the tile's rows.
-template <class D, int kRows, int kVecs>
-HX_INLINE void IntDotTile(const IntDotArgs& args, const Panels& panels,
-                          const TilePlace& at, const int32_t* row_sums) {
-  using Codes = ByteCodes<D>;
-  typename Codes::Sum sum[Bound(kRows)][Bound(kVecs)];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVecs; ++v) sum[r][v] = Codes::Start(row_sums[r]);
-  }
-  const uint8_t* codes = panels.Codes(at.n);
-  for (int64_t b = 0; b < panels.blocks; ++b) {
-    typename Codes::X x[Bound(kRows)];
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      Codes::Prepare(args.a + (at.row + r) * args.a_stride + b * kQuantBlock,
-                     x[r]);
-    }
-    AddBlock<D, Codes, kRows, kVecs>(panels, codes + b * kPackedI8.code_bytes,
-                                     x, sum);
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-    int32_t totals[kVecs * D::kLanes];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVecs; ++v) {
-      D::StoreInts(totals + v * D::kLanes, Codes::Total(sum[r][v]));
-    }
-    int32_t* out = args.out + (at.row + r) * args.out_stride + at.n;
-    for (int64_t i = 0; i < kVecs * D::kLanes && at.n + i < at.n_end; ++i) {
-      out[i] = totals[i];
-    }
-  }
-}
-
 // --- The loops around tiles.
 
 // Registers of one panel, and of a tile.
@@ -342,28 +302,6 @@ void MatMulQRows(const MatMulQArgs& args, const Panels& panels,
       });
 }
 
-// The same for int_dot; `row_sums` of all rows of the chunk, the first of which
-// is `first_row`.
-struct RowSums {
-  int64_t first_row;
-  int32_t sums[kRowChunk];
-};
-template <class D, int kRows = D::kTileRows>
-void IntDotRows(const IntDotArgs& args, const TilePlace& place, int64_t rows,
-                const RowSums& row_sums) {
-  if constexpr (kRows > 1) {
-    if (rows < kRows) {
-      return IntDotRows<D, kRows - 1>(args, place, rows, row_sums);
-    }
-  }
-  const Panels panels(args.w, kPackedI8, IntDotBlocks(args.k));
-  const int32_t* sums = row_sums.sums + (place.row - row_sums.first_row);
-  ForEachTile<D, kVecsOfTile<D, kRows>>(
-      place, [&](auto vecs, const TilePlace& at) {
-        IntDotTile<D, kRows, vecs.kValue>(args, panels, at, sums);
-      });
-}
-
 // A chunk of rows and the columns of a product.
 struct Extent {
   int64_t row, row_end;
@@ -398,31 +336,6 @@ HX_INLINE void MatMulQBody(const MatMulQArgs& args) {
     ForEachGroup<D>({row, ChunkEnd(row, args.rows), args.n_begin, args.n_end},
                     [&](const TilePlace& place, int64_t rows) {
                       MatMulQRows<D, Q>(args, panels, place, rows);
-                    });
-  }
-}
-
-HX_INLINE int32_t SumCodes(const int8_t* codes, int64_t blocks) {
-  int32_t sum = 0;
-  for (int64_t b = 0; b < blocks; ++b) {
-    for (int64_t i = 0; i < kQuantBlock; ++i) sum += codes[b * kQuantBlock + i];
-  }
-  return sum;
-}
-
-template <class D>
-HX_INLINE void IntDotBody(const IntDotArgs& args) {
-  const int64_t blocks = IntDotBlocks(args.k);
-  for (int64_t row = 0; row < args.rows; row += kRowChunk) {
-    RowSums sums;
-    sums.first_row = row;
-    const int64_t end = ChunkEnd(row, args.rows);
-    for (int64_t r = row; r < end; ++r) {
-      sums.sums[r - row] = SumCodes(args.a + r * args.a_stride, blocks);
-    }
-    ForEachGroup<D>({row, end, args.n_begin, args.n_end},
-                    [&](const TilePlace& place, int64_t rows) {
-                      IntDotRows<D>(args, place, rows, sums);
                     });
   }
 }

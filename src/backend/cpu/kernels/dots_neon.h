@@ -34,6 +34,41 @@ struct DotsNeonRegisters {
   HX_INLINE static W LowNibbles(W w) { return vandq_u8(w, vdupq_n_u8(15)); }
   HX_INLINE static W HighNibbles(W w) { return vshrq_n_u8(w, 4); }
 
+  // --- Bytes and 16-bit codes: four sums of 32 bits for each row.
+  struct WideW {
+    int16x8_t low, high;
+  };
+  struct WideSum {
+    int32x4_t row[4];
+  };
+  HX_INLINE static WideW ReadWide(const uint8_t* line) {
+    const uint8x16_t bytes = vld1q_u8(line);
+    return {vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(bytes))),
+            vreinterpretq_s16_u16(vmovl_u8(vget_high_u8(bytes)))};
+  }
+  HX_INLINE static WideSum StartWide() {
+    const int32x4_t zero = vdupq_n_s32(0);
+    return {{zero, zero, zero, zero}};
+  }
+  HX_INLINE static void AddWide(WideSum& sum, const WideW& w,
+                                const int16_t* x) {
+    const int16x4_t codes = vld1_s16(x);
+    sum.row[0] = vmlal_s16(sum.row[0], vget_low_s16(w.low), codes);
+    sum.row[1] = vmlal_s16(sum.row[1], vget_high_s16(w.low), codes);
+    sum.row[2] = vmlal_s16(sum.row[2], vget_low_s16(w.high), codes);
+    sum.row[3] = vmlal_s16(sum.row[3], vget_high_s16(w.high), codes);
+  }
+  HX_INLINE static void AddTotals(const WideSum& sum, double place,
+                                  double* sums) {
+    for (int i = 0; i < 4; i += 2) {
+      const int64x2_t rows =
+          vpaddq_s64(vpaddlq_s32(sum.row[i]), vpaddlq_s32(sum.row[i + 1]));
+      vst1q_f64(sums + i,
+                vfmaq_n_f64(vld1q_f64(sums + i), vcvtq_f64_s64(rows), place));
+    }
+  }
+  static constexpr int kWideRows = 6;  // of 32 registers
+
   using NibbleX = const int8_t*;
   HX_INLINE static void PrepareNibbleX(const int8_t* codes, NibbleX& x) {
     x = codes;

@@ -30,7 +30,7 @@
 #define HX_DECLARE_INTEGER_DOTS              \
   void MatMulQ4_1Q(const MatMulQArgs& args); \
   void MatMulQ8_0Q(const MatMulQArgs& args); \
-  void IntDot(const IntDotArgs& args);
+  void CodeMatMul(const CodeMatMulArgs& args);
 
 namespace hexllm::cpu {
 

@@ -36,6 +36,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/kernels/packed_layout.h"
+
 namespace hexllm::cpu {
 
 enum class Isa : uint8_t;
@@ -172,18 +174,33 @@ struct MatMulQArgs {
 };
 using MatMulQFn = void (*)(const MatMulQArgs&);
 
-// out[r, n] = sum_k a[r, k] * w[n, k], exact, for n in [n_begin, n_end), all
-// rows. Any codes: -128 to 127 on both sides.
-struct IntDotArgs {
-  const int8_t* a;     // [rows, PaddedDepth(K)]; what lies beyond K is ignored
-  int64_t a_stride;    // codes between rows, >= PaddedDepth(K)
-  const std::byte* w;  // i8 panels (packed.h), from row 0 on; 64-byte aligned
-  int32_t* out;        // [rows, N]
+// What makes outputs of the exact sums of a panel, per output. All but the
+// factors are whole numbers.
+struct PanelTerms {
+  double offsets[kPackedRows];
+  double rest[kPackedRows];  // 0 where `place` is 1
+  double factors[kPackedRows];
+};
+
+// One panel of the products of codes: for its outputs j,
+//   steps = sum_k x[r, k] * w[j, k] + offsets[j]
+//   out[r, j] = float((floor(steps / place) + rest[j]) * place * factors[j])
+// The first line is exact: of whole numbers below 2^53. Only the product with
+// the factor is rounded, to double, then to float.
+struct CodeMatMulArgs {
+  const int16_t* x;       // [rows, PaddedDepth(K)]; zeros beyond K
+  int64_t x_stride;       // codes between rows
+  const int64_t* x_sums;  // [rows]: of a row's codes
+  const std::byte* w;     // an i8 panel (packed.h); 64-byte aligned
+  const std::byte* low;   // or null. Else w is 256 * (panel w) + (panel low) +
+                          // 128
+  const PanelTerms* terms;
+  double place;  // a power of 2, 1 or more
+  float* out;    // [rows, outputs]
   int64_t out_stride;
   int64_t rows;
   int64_t k;        // at most 65536
-  int64_t n_begin;  // a multiple of kPackedRows
-  int64_t n_end;    // a multiple of kPackedRows, or N
+  int64_t outputs;  // 1 to kPackedRows
 };
 
 // Rounds to a grid of codes, in f32 (ir/encode.h):
@@ -261,7 +278,7 @@ struct KernelTable {
   // By weight dtype: kQ4_1 and kQ8_0; null elsewhere.
   MatMulQFn matmul_q[32];
   void (*quantize_rows)(const QuantizeRowsArgs&);
-  void (*int_dot)(const IntDotArgs&);
+  void (*code_matmul)(const CodeMatMulArgs&);
   void (*round_codes)(const RoundCodesArgs&);
   void (*round_f16)(const float* x, float* out, int64_t n);
   void (*softmax)(const SoftmaxArgs&);

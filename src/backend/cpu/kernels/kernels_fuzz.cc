@@ -142,23 +142,21 @@ void FuzzMatMulQ(Input& input) {
   }
 }
 
-void FuzzIntDot(Input& input) {
-  MatMulShape shape = {};
+void FuzzCodeMatMul(Input& input) {
+  CodeMatMulShape shape = {};
   shape.rows = input.Number(1, 14);
-  shape.n = input.Number(1, 40);
+  shape.outputs = input.Number(1, kPackedRows);
   shape.k = input.Number(1, 100);
-  shape.n_end = shape.n;
   std::mt19937 rng(input.Byte());
-  IntDotCase test(rng, shape);
-  input.Fill(std::as_writable_bytes(std::span(test.a())), 256);
+  shape.wide = rng() % 2 == 0;
+  shape.dropped_bits = rng() % 2 == 0 ? 0 : 9;
+  CodeMatMulCase test(rng, shape);
+  input.Fill(std::as_writable_bytes(std::span(test.x())), 512);
   input.Fill(test.stored(), 512);
   test.Pack();
-  const std::vector<int32_t> expected = test.Run(ScalarKernels());
+  const std::vector<float> expected = test.Run(ScalarKernels());
   for (const KernelTable* table : VectorKernels()) {
-    if (test.Run(*table) == expected) continue;
-    std::fprintf(stderr, "isa %d: another integer than scalar\n",
-                 static_cast<int>(table->isa));
-    std::abort();
+    ExpectSame(*table, test.Run(*table), expected);
   }
 }
 
@@ -227,7 +225,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       testing::FuzzMatMulQ(input);
       break;
     case 4:
-      testing::FuzzIntDot(input);
+      testing::FuzzCodeMatMul(input);
       break;
     case 5:
       testing::FuzzBatchMatMul(input);

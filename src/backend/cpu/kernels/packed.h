@@ -1,5 +1,5 @@
-// Packed weights of the integer kernels (matmul_q, int_dot): the same bytes for
-// every instruction set, so that an artifact runs anywhere. Written by
+// Packed weights of the integer kernels (matmul_q, code_matmul): the same bytes
+// for every instruction set, so that an artifact runs anywhere. Written by
 // lowering; read by kernels and, row by row, by embedding lookups. Plain C++,
 // not fast.
 //
@@ -37,7 +37,7 @@
 namespace hexllm::cpu {
 
 // K rounded up to whole blocks of 32: the width of the rows of codes that
-// int_dot takes.
+// code_matmul takes.
 int64_t PaddedDepth(int64_t k);
 
 // True for the types that have panels: q4_1, q8_0 and i8.

@@ -1,4 +1,5 @@
 // Products of 8-bit codes on AVX2.
+#include "backend/cpu/kernels/code_matmul_body.h"
 #include "backend/cpu/kernels/dots_avx2.h"
 #include "backend/cpu/kernels/dots_body.h"
 #include "backend/cpu/kernels/isa_kernels.h"
@@ -13,6 +14,6 @@ void MatMulQ4_1Q(const MatMulQArgs& args) {
 void MatMulQ8_0Q(const MatMulQArgs& args) {
   MatMulQBody<D, PanelQ8_0<D>>(args);
 }
-void IntDot(const IntDotArgs& args) { IntDotBody<D>(args); }
+void CodeMatMul(const CodeMatMulArgs& args) { CodeMatMulBody<D>(args); }
 
 }  // namespace hexllm::cpu::avx2

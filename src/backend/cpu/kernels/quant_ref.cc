@@ -119,17 +119,25 @@ void QuantizeRows(const QuantizeRowsArgs& args) {
 void MatMulQ4_1Q(const MatMulQArgs& args) { MatMulQ(args, kPackedQ4_1); }
 void MatMulQ8_0Q(const MatMulQArgs& args) { MatMulQ(args, kPackedQ8_0); }
 
-void IntDot(const IntDotArgs& args) {
+void CodeMatMul(const CodeMatMulArgs& args) {
   const int64_t blocks = PaddedDepth(args.k) / kQuantBlock;
-  for (int64_t n = args.n_begin; n < args.n_end; ++n) {
-    const WeightRow w = RowOf(args.w, kPackedI8, blocks, n);
+  for (int64_t j = 0; j < args.outputs; ++j) {
+    const WeightRow w = {args.w, kPackedI8, blocks, j};
+    const WeightRow low = {args.low, kPackedI8, blocks, j};
     for (int64_t r = 0; r < args.rows; ++r) {
-      int32_t sum = 0;
+      int64_t dot = 0;
       for (int64_t k = 0; k < args.k; ++k) {
-        sum += args.a[r * args.a_stride + k] *
-               w.SignedCode(k / kQuantBlock, k % kQuantBlock);
+        const int64_t block = k / kQuantBlock;
+        int32_t code = w.SignedCode(block, k % kQuantBlock);
+        if (args.low != nullptr) {
+          code = 256 * code + low.SignedCode(block, k % kQuantBlock) + 128;
+        }
+        dot += int64_t{args.x[r * args.x_stride + k]} * code;
       }
-      args.out[r * args.out_stride + n] = sum;
+      const double steps = static_cast<double>(dot) + args.terms->offsets[j];
+      const double kept = std::floor(steps / args.place) + args.terms->rest[j];
+      args.out[r * args.out_stride + j] =
+          static_cast<float>(kept * args.place * args.terms->factors[j]);
     }
   }
 }

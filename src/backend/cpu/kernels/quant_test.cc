@@ -218,38 +218,48 @@ INSTANTIATE_TEST_SUITE_P(PackedTypes, MatMulQTest,
                            return std::string(DTypeName(test.param));
                          });
 
-TEST(IntDot, EveryInstructionSetEqualsScalar) {
+TEST(CodeMatMul, EveryInstructionSetEqualsScalar) {
   std::mt19937 rng(5);
-  for (int i = 0; i < 60; ++i) {
-    MatMulShape shape = RandomPackedShape(rng, i % 10 == 0 ? 4096 : 320);
-    shape.k = std::max<int64_t>(1, shape.k - RandomInt(rng, 0, 31));
-    shape.x_gap = RandomInt(rng, 0, 5);
-    IntDotCase test(rng, shape);
-    const std::vector<int32_t> expected = test.Run(ScalarKernels());
+  for (int i = 0; i < 80; ++i) {
+    const CodeMatMulShape shape = {
+        .rows = RandomInt(rng, 1, i % 2 == 0 ? 4 : 40),
+        .k = RandomInt(rng, 1, i % 10 == 0 ? 4096 : 320),
+        .outputs = i % 3 == 0 ? kPackedRows : RandomInt(rng, 1, kPackedRows),
+        .x_gap = RandomInt(rng, 0, 5),
+        .out_gap = RandomInt(rng, 0, 20),
+        .wide = i % 2 == 0,
+        .dropped_bits = i % 5 == 0 ? 13 : 0};
+    CodeMatMulCase test(rng, shape);
+    const std::vector<float> expected = test.Run(ScalarKernels());
     for (const KernelTable* table : VectorKernels()) {
-      EXPECT_EQ(test.Run(*table), expected) << Describe(*table, shape);
+      EXPECT_EQ(FirstDifference(test.Run(*table), expected), -1)
+          << IsaName(table->isa) << " rows " << shape.rows << " k " << shape.k
+          << " outputs " << shape.outputs << " wide " << shape.wide;
     }
   }
 }
 
-// The largest sums: 65536 products of -128 and -128 (2^30), or of mixed signs.
-TEST(IntDot, ExtremeCodesAreExact) {
+// The largest sums: 65536 products of the codes of largest magnitude.
+TEST(CodeMatMul, ExtremeCodesAreExact) {
   constexpr int64_t kDepth = 65536;
   std::mt19937 rng(6);
-  const MatMulShape shape = {
-      .rows = 3, .n = 17, .k = kDepth, .n_begin = 0, .n_end = 17};
-  IntDotCase test(rng, shape);
-  for (const int w : {-128, 127}) {
-    std::ranges::fill(test.stored(), static_cast<std::byte>(w));
-    test.Pack();
-    for (const int a : {-128, 127}) {
-      std::ranges::fill(test.a(), static_cast<int8_t>(a));
-      const std::vector<int32_t> expected(
-          51, static_cast<int32_t>(int64_t{w} * a * kDepth));
-      for (const KernelTable* table : VectorKernels()) {
-        EXPECT_EQ(test.Run(*table), expected) << IsaName(table->isa);
+  for (const bool wide : {false, true}) {
+    CodeMatMulCase test(rng,
+                        {.rows = 2, .k = kDepth, .outputs = 3, .wide = wide});
+    test.terms() = {.offsets = {}, .rest = {}, .factors = {1, 1, 1}};
+    for (const int w : {-128, 127}) {
+      std::ranges::fill(test.stored(), static_cast<std::byte>(w));
+      const int64_t weight = wide ? 256 * w + w + 128 : w;
+      for (const int x : {-32768, 32767}) {
+        std::ranges::fill(test.x(), static_cast<int16_t>(x));
+        test.Pack();
+        const std::vector<float> expected(
+            6, static_cast<float>(weight * x * kDepth));
+        for (const KernelTable* table : VectorKernels()) {
+          EXPECT_EQ(test.Run(*table), expected) << IsaName(table->isa);
+        }
+        EXPECT_EQ(test.Run(ScalarKernels()), expected);
       }
-      EXPECT_EQ(test.Run(ScalarKernels()), expected);
     }
   }
 }

@@ -22,7 +22,7 @@ namespace {
   .attention = ns::Attention, .add = ns::Add, .mul = ns::Mul,                \
   .scale = ns::Scale, .activate = ns::Activate, .gated_mul = ns::GatedMul,   \
   .softcap = ns::Softcap, .matmul_q = {}, .quantize_rows = ns::QuantizeRows, \
-  .int_dot = nullptr, .round_codes = ns::RoundCodes,                         \
+  .code_matmul = nullptr, .round_codes = ns::RoundCodes,                     \
   .round_f16 = ns::RoundF16, .softmax = ns::Softmax,                         \
   .batch_matmul = ns::BatchMatMul
 
@@ -31,16 +31,16 @@ struct Dots {
   Isa isa;
   MatMulQFn q4_1;
   MatMulQFn q8_0;
-  void (*int_dot)(const IntDotArgs&);
+  void (*code_matmul)(const CodeMatMulArgs&);
 };
 #define HX_DOTS(isa, ns) \
-  Dots { isa, ns::MatMulQ4_1Q, ns::MatMulQ8_0Q, ns::IntDot }
+  Dots { isa, ns::MatMulQ4_1Q, ns::MatMulQ8_0Q, ns::CodeMatMul }
 
 constexpr KernelTable WithDots(KernelTable table, const Dots& dots) {
   table.isa = dots.isa;
   table.matmul_q[static_cast<size_t>(DType::kQ4_1)] = dots.q4_1;
   table.matmul_q[static_cast<size_t>(DType::kQ8_0)] = dots.q8_0;
-  table.int_dot = dots.int_dot;
+  table.code_matmul = dots.code_matmul;
   return table;
 }
 

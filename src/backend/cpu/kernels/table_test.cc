@@ -70,8 +70,9 @@ TEST(KernelTable, HasEveryOp) {
     EXPECT_TRUE(table->rms_norm && table->layer_norm && table->rope &&
                 table->attention && table->add && table->mul && table->scale &&
                 table->activate && table->gated_mul && table->softcap &&
-                table->quantize_rows && table->int_dot && table->round_codes &&
-                table->round_f16 && table->softmax && table->batch_matmul)
+                table->quantize_rows && table->code_matmul &&
+                table->round_codes && table->round_f16 && table->softmax &&
+                table->batch_matmul)
         << IsaName(table->isa);
   }
 }
