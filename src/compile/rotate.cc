@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/half.h"
+#include "base/quantize.h"
 #include "base/scratch_file.h"
 #include "compile/artifact_parts.h"
 #include "compile/key_statistics.h"
@@ -148,10 +149,17 @@ Status Folding::WriteVector(const ir::Constant& constant,
   return WriteValues(values);
 }
 
-// In the type of the tensor that is being written.
+// Whole rows, in the type of the tensor that is being written.
 Status Folding::WriteValues(std::span<const float> values) {
-  if (written_.back().type.dtype == DType::kF32)
-    return file_.Write(std::as_bytes(values));
+  const DType dtype = written_.back().type.dtype;
+  if (dtype == DType::kF32) return file_.Write(std::as_bytes(values));
+  if (IsQuantizable(dtype)) {
+    const DTypeInfo& info = GetDTypeInfo(dtype);
+    std::vector<std::byte> blocks(values.size() / info.block_elems *
+                                  info.block_bytes);
+    QuantizeRow(dtype, values, blocks);
+    return file_.Write(blocks);
+  }
   std::vector<uint16_t> halves(values.size());
   std::transform(values.begin(), values.end(), halves.begin(), F32ToF16);
   return file_.Write(std::as_bytes(std::span(halves)));
@@ -327,8 +335,15 @@ ModelSource RotateHeads(ModelSource source, const quant::Rotations& wanted) {
 
 namespace {
 
-// kF16 where it holds all numbers that a rotated row can have: none is larger
-// than the row is long.
+// Bits that an element of `table` takes in its file.
+double BitsOf(const ir::Constant& table) {
+  const DTypeInfo& info = GetDTypeInfo(table.type.dtype);
+  return 8.0 * info.block_bytes / info.block_elems;
+}
+
+// Where halves hold all numbers that a rotated row can have (none is larger
+// than the row is long): kQ8_0 if the checkpoint's own table is no finer, else
+// kF16.
 Result<DType> TableType(const ModelSource& source) {
   HX_ASSIGN_OR_RETURN(const ir::Constant table, models::EmbeddingTable(source));
   std::vector<float> row(static_cast<size_t>(ir::RowElems(table)));
@@ -340,7 +355,9 @@ Result<DType> TableType(const ModelSource& source) {
     if (!(std::sqrt(squares) <= static_cast<double>(kMaxHalf)))
       return DType::kF32;
   }
-  return DType::kF16;
+  const DTypeInfo& blocks = GetDTypeInfo(DType::kQ8_0);
+  const bool fits = ir::RowElems(table) % blocks.block_elems == 0;
+  return fits && BitsOf(table) <= 8.5 ? DType::kQ8_0 : DType::kF16;
 }
 
 // The types of rewritten tensors differ from stage to stage; the model does

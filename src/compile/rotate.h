@@ -40,7 +40,7 @@ quant::Rotations PossibleRotations(const models::DecoderConfig& config,
 struct FoldedRotations {
   std::optional<quant::Rotation> r1 = {};
   std::vector<quant::Rotation> r2 = {};  // [L], or none
-  // Of the embedding table, which lies in artifacts as it is: f32 or f16.
+  // Of the embedding table, which lies in artifacts as it is: f32, f16 or q8_0.
   DType table = DType::kF32;
 };
 
@@ -53,8 +53,9 @@ Result<models::ModelSource> FoldRotations(const models::ModelSource& source,
                                           const FoldedRotations& rotations,
                                           ProgressSink& progress);
 
-// R1, R2 and R3 as the recipe wants; without any, `source` itself. The table is
-// f16 where the recipe rounds what is looked up. Errors of the above.
+// R1, R2 and R3 as the recipe wants; without any, `source` itself. Where the
+// recipe rounds what is looked up, the table is q8_0 if the checkpoint's own
+// has as few bits (8.5 an element), else f16. Errors of the above.
 Result<models::ModelSource> RotateModel(models::ModelSource source,
                                         const quant::Recipe& recipe,
                                         ProgressSink& progress);

@@ -10,6 +10,7 @@
 #include "models/decoder.h"
 #include "tests/support/golden_tensors.h"
 #include "tests/support/safetensors_builder.h"
+#include "tests/support/sqnr.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_llama.h"
 
@@ -145,6 +146,32 @@ TEST(Rotate, R2LeavesAllButValuesAlone) {
                          name.find(".o_proj") != std::string::npos;
     EXPECT_EQ(values != before.at(name), rotated) << name;
   }
+}
+
+// Tables of artifacts take no more room than the checkpoint's own, in steps of
+// the types that hold any rotated row.
+TEST(Rotate, ATableOf8BitsKeeps8Bits) {
+  quant::Recipe recipe = Recipe({.r1 = RotationKind::kHadamard});
+  recipe.defaults.scheme = quant::FindScheme("16a8w");
+  const auto rotated = [&](const std::string& type) {
+    NullProgress progress;
+    auto made =
+        RotateModel(Opened(DataPath("gguf/llama/llama-h64-" + type + ".gguf")),
+                    recipe, progress);
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    return made.ok() ? std::move(*made) : ModelSource();
+  };
+  const auto type_of = [](const ModelSource& source) {
+    return models::EmbeddingTable(source)->type.dtype;
+  };
+  const ModelSource exact = rotated("F32");
+  const ModelSource narrow = rotated("Q8_0");
+  EXPECT_EQ(type_of(exact), DType::kF16);
+  EXPECT_EQ(type_of(rotated("BF16")), DType::kF16);
+  EXPECT_EQ(type_of(rotated("Q4_1")), DType::kQ8_0);
+  EXPECT_EQ(type_of(narrow), DType::kQ8_0);
+  const std::string name = "model.embed_tokens.weight";
+  EXPECT_GT(testing::Sqnr(WeightsOf(exact)[name], WeightsOf(narrow)[name]), 35);
 }
 
 // What cannot be rotated, and the key that asks for it.

@@ -1,8 +1,10 @@
 #include "quant/gptq.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "base/float4.h"
 #include "ir/encode.h"
 #include "quant/cholesky.h"
 #include "quant/weight_tiles.h"
@@ -10,9 +12,9 @@
 namespace hexllm::quant {
 namespace {
 
-constexpr int64_t kTileRows = 64;
+constexpr size_t kTileRows = 64;
 
-// A tile's rows in the order of the factor.
+// A tile's rows in the order of the factor, all of them place by place.
 class TileRounding {
  public:
   TileRounding(const WeightTile& tile, const ir::Encoding& encoding,
@@ -35,58 +37,66 @@ class TileRounding {
   }
 
  private:
-  // The factor's rows of a strip, by column: entry [j, i] is U[begin + i,
-  // begin + j].
-  std::vector<float> ColumnsOf(size_t begin, size_t size) const {
-    std::vector<float> columns(size * size);
-    for (size_t i = 0; i < size; ++i) {
-      for (size_t j = i; j < size; ++j)
-        columns[j * size + i] = factor_.upper[(begin + i) * width_ + begin + j];
+  // Sums of a strip's places [size, kTileRows]: a place's of all rows lie
+  // together, and rows beyond the tile's are 0.
+  std::vector<float> CarriedInto(int64_t begin, int64_t end) const {
+    const int64_t size = end - begin;
+    std::vector<float> sums(static_cast<size_t>(size) * kTileRows);
+    if (end == tile_.width) return sums;
+    std::vector<float> products(static_cast<size_t>(tile_.rows * size));
+    context_.product(
+        {.a = &lost_[static_cast<size_t>(end)],
+         .a_stride = tile_.width,
+         .b = &factor_.upper[static_cast<size_t>(begin * tile_.width + end)],
+         .b_stride = tile_.width,
+         .out = products.data(),
+         .out_stride = size,
+         .m = tile_.rows,
+         .n = size,
+         .k = tile_.width - end});
+    for (size_t at = 0; at < products.size(); ++at) {
+      const size_t row = at / static_cast<size_t>(size);
+      const size_t place = at % static_cast<size_t>(size);
+      sums[place * kTileRows + row] = products[at];
     }
-    return columns;
+    return sums;
   }
 
   void RoundStrip(int64_t begin, int64_t end, std::span<std::byte> codes) {
-    const int64_t size = end - begin;
-    std::vector<float> carried(static_cast<size_t>(tile_.rows * size));
-    if (end < tile_.width) {
-      context_.product(
-          {.a = &lost_[static_cast<size_t>(end)],
-           .a_stride = tile_.width,
-           .b = &factor_.upper[static_cast<size_t>(begin * tile_.width + end)],
-           .b_stride = tile_.width,
-           .out = carried.data(),
-           .out_stride = size,
-           .m = tile_.rows,
-           .n = size,
-           .k = tile_.width - end});
-    }
-    const auto count = static_cast<size_t>(size);
-    const std::vector<float> columns =
-        ColumnsOf(static_cast<size_t>(begin), count);
-    for (size_t r = 0; r < static_cast<size_t>(tile_.rows); ++r) {
-      const auto sums = std::span(carried).subspan(r * count, count);
-      for (size_t i = count; i-- > 0;) {
-        const float* column = &columns[i * count];
-        const float lost = RoundOne(r, static_cast<size_t>(begin) + i,
-                                    sums[i] / column[i], codes);
-        for (size_t above = 0; above < i; ++above)
-          sums[above] += lost * column[above];
+    std::vector<float> sums = CarriedInto(begin, end);
+    for (auto i = static_cast<size_t>(end); i-- > static_cast<size_t>(begin);) {
+      const auto first = static_cast<size_t>(begin);
+      const Lost lost = RoundPlace(i, &sums[(i - first) * kTileRows], codes);
+      for (size_t above = first; above < i; ++above) {
+        AddScaled(lost, factor_.upper[above * width_ + i],
+                  &sums[(above - first) * kTileRows]);
       }
     }
   }
 
-  // Rounds place `i` of row `r`; returns what that takes from the weight.
-  float RoundOne(size_t r, size_t i, float carried,
-                 std::span<std::byte> codes) {
+  // Of one place: what its codes take from the weights, by row.
+  using Lost = std::array<float, kTileRows>;
+
+  static void AddScaled(const Lost& lost, float factor, float* sums) {
+    const Float4 scale = Splat4(factor);
+    for (size_t r = 0; r < lost.size(); r += 4)
+      Store4(Load4(sums + r) + Load4(&lost[r]) * scale, sums + r);
+  }
+
+  Lost RoundPlace(size_t i, const float* sums, std::span<std::byte> codes) {
     const auto input = static_cast<size_t>(factor_.order[i]);
-    const float weight = tile_.values[r * width_ + input];
-    const float scale = ScaleOf(r, input);
-    const float code =
-        std::rint(std::clamp((weight + carried) / scale, -most_, most_));
-    codes[r * width_ + input] =
-        static_cast<std::byte>(static_cast<int8_t>(code));
-    return lost_[r * width_ + i] = weight - code * scale;
+    const float diagonal = factor_.upper[i * width_ + i];
+    Lost lost = {};
+    for (size_t r = 0; r < static_cast<size_t>(tile_.rows); ++r) {
+      const float weight = tile_.values[r * width_ + input];
+      const float scale = ScaleOf(r, input);
+      const float code = std::nearbyint(
+          std::clamp((weight + sums[r] / diagonal) / scale, -most_, most_));
+      codes[r * width_ + input] =
+          static_cast<std::byte>(static_cast<int8_t>(code));
+      lost_[r * width_ + i] = lost[r] = weight - code * scale;
+    }
+    return lost;
   }
 
   float ScaleOf(size_t r, size_t input) const {
@@ -118,7 +128,8 @@ std::vector<std::byte> GptqCodes(const ir::Constant& weight,
   std::vector<std::byte> codes(static_cast<size_t>(ir::NumRows(weight)) *
                                width);
   ForEachTile(
-      weight, kTileRows, inputs.context().pool, [&](const WeightTile& tile) {
+      weight, static_cast<int64_t>(kTileRows), inputs.context().pool,
+      [&](const WeightTile& tile) {
         TileRounding(tile, encoding, factor, inputs.context())
             .Run(std::span(codes).subspan(
                 static_cast<size_t>(tile.first) * width, tile.values.size()));

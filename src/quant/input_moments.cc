@@ -25,6 +25,13 @@ std::vector<float> Transposed(std::span<const float> rows, int64_t width) {
   return out;
 }
 
+// The upper half of a matrix [n,n] becomes the lower one as well.
+void MirrorUpper(std::vector<float>& matrix, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < i; ++j) matrix[i * n + j] = matrix[j * n + i];
+  }
+}
+
 double Dot(const float* a, const float* b, size_t count) {
   double sum = 0;
   for (size_t i = 0; i < count; ++i)
@@ -66,17 +73,25 @@ std::span<const float> InputMoments::Gram() {
   if (!gram_.empty()) return gram_;
   gram_.resize(static_cast<size_t>(width_ * width_));
   const std::vector<float> columns = Transposed(rows_, width_);
-  context_.pool.ParallelFor(width_, 16, [&](int64_t begin, int64_t end) {
-    context_.product({.a = &columns[static_cast<size_t>(begin * tokens_)],
-                      .a_stride = tokens_,
-                      .b = columns.data(),
-                      .b_stride = tokens_,
-                      .out = &gram_[static_cast<size_t>(begin * width_)],
-                      .out_stride = width_,
-                      .m = end - begin,
-                      .n = width_,
-                      .k = tokens_});
+  constexpr int64_t kRows = 64;
+  const int64_t blocks = (width_ + kRows - 1) / kRows;
+  context_.pool.ParallelFor(blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      // Long and short rows of the upper half in turn.
+      const int64_t row = (i % 2 == 0 ? i / 2 : blocks - 1 - i / 2) * kRows;
+      const float* const from = &columns[static_cast<size_t>(row * tokens_)];
+      context_.product({.a = from,
+                        .a_stride = tokens_,
+                        .b = from,
+                        .b_stride = tokens_,
+                        .out = &gram_[static_cast<size_t>(row * width_ + row)],
+                        .out_stride = width_,
+                        .m = std::min(kRows, width_ - row),
+                        .n = width_ - row,
+                        .k = tokens_});
+    }
   });
+  MirrorUpper(gram_, static_cast<size_t>(width_));
   return gram_;
 }
 
