@@ -6,56 +6,81 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "base/check.h"
 
 namespace hexllm {
 namespace {
 
-// exp(x) for x <= 0, 0 below -87: 2^n * 2^f, the latter by Taylor's series in
-// f * ln 2, |f| <= 1/2, whose rest is below 2^-24. Without branches, so that
-// compilers make vectors of it.
-float ExpOfNegative(float x) {
+// Loops over this many values have a fixed length and no branches, so that
+// compilers make vectors of them.
+constexpr size_t kLanes = 16;
+using Lanes = std::array<float, kLanes>;
+
+// Adds exp(x) for x <= 0, 0 below -87, to each sum: 2^n * 2^f, the latter by
+// Taylor's series in f * ln 2, |f| <= 1/2, whose rest is below 2^-24.
+void AddExpOfNegative(Lanes x, Lanes& sums) {
   constexpr float kLog2E = 1.44269504F;
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adds away the fraction
-  const float scaled = std::max(x, -87.0F) * kLog2E;
-  const float shifted = scaled + kRound;
-  const float f = (scaled - (shifted - kRound)) * 0.69314718F;
-  float p = 1.0F / 5040;
-  for (const float c :
-       {1.0F / 720, 1.0F / 120, 1.0F / 24, 1.0F / 6, 0.5F, 1.0F, 1.0F})
-    p = p * f + c;
-  const auto n =
-      std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound);
-  return p * std::bit_cast<float>((n + 127) << 23);
+  for (float& value : x) value = value > -87.0F ? value : -87.0F;
+  for (size_t i = 0; i < kLanes; ++i) {
+    const float scaled = x[i] * kLog2E;
+    const float shifted = scaled + kRound;
+    const float f = (scaled - (shifted - kRound)) * 0.69314718F;
+    float p = f * (1.0F / 5040) + 1.0F / 720;
+    p = p * f + 1.0F / 120;
+    p = p * f + 1.0F / 24;
+    p = p * f + 1.0F / 6;
+    p = p * f + 0.5F;
+    p = p * f + 1.0F;
+    p = p * f + 1.0F;
+    const auto n =
+        std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound);
+    sums[i] += p * std::bit_cast<float>((n + 127) << 23);
+  }
 }
 
-constexpr size_t kLanes = 16;
+// Calls use(lanes) for all values, the last ones padded with `padding`.
+template <typename F>
+void ForEachLanes(std::span<const float> values, float padding, F&& use) {
+  size_t i = 0;
+  Lanes lanes;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    std::memcpy(lanes.data(), values.data() + i, sizeof(lanes));
+    use(lanes);
+  }
+  if (i == values.size()) return;
+  lanes.fill(padding);
+  std::copy(values.begin() + static_cast<ptrdiff_t>(i), values.end(),
+            lanes.begin());
+  use(lanes);
+}
 
 // Partial sums of a short block in f32, of blocks in f64.
 double SumOfExp(std::span<const float> logits, float best) {
   constexpr size_t kBlock = 64 * kLanes;
   double sum = 0;
   for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
-    const auto block =
-        logits.subspan(begin, std::min(kBlock, logits.size() - begin));
-    std::array<float, kLanes> lanes{};
-    const size_t whole = block.size() / kLanes * kLanes;
-    for (size_t i = 0; i < whole; i += kLanes) {
-      for (size_t k = 0; k < kLanes; ++k)
-        lanes[k] += ExpOfNegative(block[i + k] - best);
-    }
-    for (const float lane : lanes) sum += static_cast<double>(lane);
-    for (size_t i = whole; i < block.size(); ++i)
-      sum += static_cast<double>(ExpOfNegative(block[i] - best));
+    const size_t size = std::min(kBlock, logits.size() - begin);
+    Lanes sums{};
+    ForEachLanes(logits.subspan(begin, size), -INFINITY, [&](Lanes x) {
+      for (float& value : x) value -= best;
+      AddExpOfNegative(x, sums);
+    });
+    for (const float lane : sums) sum += static_cast<double>(lane);
   }
   return sum;
 }
 
 float Largest(std::span<const float> values) {
-  float best = values[0];
-  for (const float value : values) best = std::max(best, value);
-  return best;
+  Lanes best;
+  best.fill(-INFINITY);
+  ForEachLanes(values, -INFINITY, [&](const Lanes& x) {
+    for (size_t i = 0; i < kLanes; ++i)
+      best[i] = best[i] > x[i] ? best[i] : x[i];
+  });
+  return *std::max_element(best.begin(), best.end());
 }
 
 }  // namespace

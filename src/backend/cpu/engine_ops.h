@@ -58,6 +58,12 @@ struct Grid {
   int32_t most = 0;
 };
 
+// rint for |x| up to 2^22, half to even, in two additions.
+inline float RoundToInt(float x) {
+  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23
+  return (x + kShift) - kShift;
+}
+
 using RunFn = void (*)(const Step&, const RunContext&);
 
 // One instruction with its operands found. Numbers that an op does not use are

@@ -78,7 +78,7 @@ void FindZeros(const Step& step, const float* b, double* zeros) {
   std::fill_n(zeros, step.width, 0.0);
   for (int64_t k = 0; k < step.inner; ++k, b += step.width) {
     for (int64_t n = 0; n < step.width; ++n)
-      zeros[n] += static_cast<double>(std::nearbyint(b[n] * inverse));
+      zeros[n] += static_cast<double>(RoundToInt(b[n] * inverse));
   }
   for (int64_t n = 0; n < step.width; ++n) {
     const int64_t zero = step.grid.zero_point * static_cast<int64_t>(zeros[n]);

@@ -17,12 +17,6 @@ namespace {
 // vectors.
 constexpr int64_t kChunk = 16;
 
-// rint for |x| up to 2^22, half to even, in two additions.
-float RoundToInt(float x) {
-  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23
-  return (x + kShift) - kShift;
-}
-
 // The code of a number on the grid; of others the nearest, or any code (NaN).
 int32_t CodeOf(float x, const Grid& grid, float inverse) {
   const auto least = static_cast<float>(grid.least);

@@ -7,7 +7,6 @@
 // them with the addition changes nothing.
 #pragma once
 
-#include <math.h>
 #include <stdint.h>
 
 #include "backend/cpu/kernels/inline.h"
@@ -157,33 +156,68 @@ void MultiplySlice(const Slices& slices, const Slice& s) {
   }
 }
 
-// Takes what is below args.place from the sums of a row of a slice.
-HX_INLINE void DropBelowPlace(const BatchMatMulArgs& args, const Slice& s,
-                              double* sums) {
-  const double* zeros = args.zeros + s.n;
+// How the columns of a slice lose what is below args.place. With places and
+// factor' = place * factor, both exact:
+//   out = (floor(sum / place + zeros / place) - rounded) * factor'
+struct Dropping {
+  double zeros[kSliceColumns];  // over place
+  double minus[kSliceColumns];  // -rounded * factor'
+};
+
+HX_INLINE void FindDropping(const BatchMatMulArgs& args, const Slice& s,
+                            double factor, Dropping& out) {
   for (int64_t n = 0; n < s.columns; ++n) {
-    const double rounded = zeros[n] >= args.place / 2 ? 1.0 : 0.0;
-    sums[n] = (floor((sums[n] + zeros[n]) / args.place) - rounded) * args.place;
+    const double zero = args.zeros[s.n + n];
+    out.zeros[n] = zero / args.place;
+    out.minus[n] = zero >= args.place / 2 ? -factor * args.place : 0.0;
   }
 }
 
-// Writes the finished sums, as floats.
+// Writes the finished sums, as floats. Where bits are dropped, kDrops.
+template <class V, bool kDrops>
+HX_INLINE void WriteSums(const BatchMatMulArgs& args, const Slice& s,
+                         const double* sums, double factor) {
+  constexpr int kStep = V::kDoubles;
+  Dropping dropping;
+  if constexpr (kDrops) FindDropping(args, s, factor, dropping);
+  const auto factors = V::DoubleSet(factor * args.place);
+  const auto inverse = V::DoubleSet(1.0 / args.place);
+  for (int64_t r = 0; r < s.rows; ++r, sums += kSliceColumns) {
+    float* out = args.out + (s.m + r) * args.out_stride + s.n;
+    // Columns of slices are whole tiles: what lies beyond the last one is
+    // computed and not kept.
+    for (int64_t n = 0; n < s.columns; n += kStep) {
+      auto value = V::DoubleLoad(sums + n);
+      if constexpr (kDrops) {
+        value = V::DoubleFloor(
+            V::DoubleFma(value, inverse, V::DoubleLoad(dropping.zeros + n)));
+        value = V::DoubleFma(value, factors, V::DoubleLoad(dropping.minus + n));
+      } else {
+        value = V::DoubleMul(value, factors);
+      }
+      if (n + kStep <= s.columns) {
+        V::StoreRounded(out + n, value);
+      } else {
+        float last[Bound(kStep)];
+        V::StoreRounded(last, value);
+        for (int64_t i = 0; n + i < s.columns; ++i) out[n + i] = last[i];
+      }
+    }
+  }
+}
+
 template <class V>
-void FinishSums(const BatchMatMulArgs& args, const Slice& s, double* sums) {
+void FinishSums(const BatchMatMulArgs& args, const Slice& s,
+                const double* sums) {
   const double unit =
       args.a_step == 0.0f
           ? 1.0
           : static_cast<double>(args.a_step) * static_cast<double>(args.b_step);
   const double factor = unit * static_cast<double>(args.scale);
-  const auto factors = V::DoubleSet(factor);
-  for (int64_t r = 0; r < s.rows; ++r, sums += kSliceColumns) {
-    if (args.zeros != nullptr) DropBelowPlace(args, s, sums);
-    float* out = args.out + (s.m + r) * args.out_stride + s.n;
-    int64_t n = 0;
-    for (; n + V::kDoubles <= s.columns; n += V::kDoubles) {
-      V::StoreRounded(out + n, V::DoubleMul(V::DoubleLoad(sums + n), factors));
-    }
-    for (; n < s.columns; ++n) out[n] = static_cast<float>(sums[n] * factor);
+  if (args.zeros != nullptr) {
+    WriteSums<V, true>(args, s, sums, factor);
+  } else {
+    WriteSums<V, false>(args, s, sums, factor);
   }
 }
 
@@ -201,7 +235,8 @@ HX_INLINE void BatchMatMulBody(const BatchMatMulArgs& args) {
       for (; s.k < args.k || s.k == 0; s.k += kSliceDepth) {
         s.depth = Least(kSliceDepth, args.k - s.k);
         WidenA<V>(args, s, slices.a);
-        WidenB<V>(args, s, slices.b);
+        const bool stays = m > 0 && args.k <= kSliceDepth;
+        if (!stays) WidenB<V>(args, s, slices.b);
         MultiplySlice<V>(slices, s);
       }
       FinishSums<V>(args, s, slices.sums);

@@ -5,7 +5,7 @@
 //    a time, whose independent chains hide the latency of fma.
 //  - More rows (prompts): a panel of weight rows is decoded once into scratch
 //    (or used in place: f32), then multiplied by all activation rows in tiles
-//    of 4 weight rows x kTileRows activation rows of accumulators.
+//    of 4 weight rows x V::kTileRows activation rows of accumulators.
 // A lane's sum is over k = lane, lane + 16, ... in order, so accumulators are
 // kept, or saved and restored between slices of k, never split.
 #pragma once
@@ -264,80 +264,101 @@ TileFn FindTile(int64_t x_rows) {
   return kTiles[x_rows - 1];
 }
 
-// The last k % 16 elements of a panel and a block of activation rows.
+// Rows of a panel and activation rows: a block of them.
+struct Block {
+  const MatMulArgs& args;
+  const Panel& panel;
+  int64_t row;     // first activation row
+  int64_t x_rows;  // up to kTileRows
+  float* lanes;    // [panel rows, kTileRows, 16]
+};
+constexpr int64_t kRowLanes = kTileRows * 16;  // of a row of the panel
+
+// Multiplies a slice of k of four weight rows and all activation rows.
 template <class V>
-void TailLanes(const Panel& panel, const TileArgs& block, int64_t x_rows) {
-  for (int64_t w = 0; w < panel.rows; ++w) {
-    const auto w_vec = V::LoadPartial(panel.w + w * panel.stride, block.k);
-    for (int64_t x = 0; x < x_rows; ++x) {
-      float* lanes = block.lanes + (w * kTileRows + x) * 16;
-      const auto x_vec = V::LoadPartial(block.x + x * block.x_stride, block.k);
-      V::Store(lanes, V::Fma(x_vec, w_vec, V::Load(lanes)));
-    }
+HX_INLINE void AddSlice(const Block& block, int64_t w, int64_t k,
+                        int64_t size) {
+  const MatMulArgs& args = block.args;
+  const Panel& panel = block.panel;
+  TileArgs t = {};
+  for (int64_t i = 0; i < 4; ++i) {
+    t.w[i] = panel.w + Smaller(w + i, panel.rows - 1) * panel.stride + k;
+  }
+  t.x_stride = args.x_stride;
+  t.k = size;
+  t.first = k == 0;
+  for (int64_t x = 0; x < block.x_rows; x += V::kTileRows) {
+    t.x = args.x + (block.row + x) * args.x_stride + k;
+    t.lanes = block.lanes + w * kRowLanes + x * 16;
+    FindTile<V>(Smaller(V::kTileRows, block.x_rows - x))(t);
   }
 }
 
-// Elements of k per slice, a multiple of 16: equal slices of at most 768, so
-// that the activations (<= 18 KiB), four weight rows (<= 12 KiB) and their
-// lanes stay in the L1 cache while the panel streams from L2.
+// The last args.k % 16 elements, from k on.
+template <class V>
+void AddTail(const Block& block, int64_t w_row, int64_t k) {
+  const MatMulArgs& args = block.args;
+  const int64_t size = args.k - k;
+  const auto w =
+      V::LoadPartial(block.panel.w + w_row * block.panel.stride + k, size);
+  for (int64_t x = 0; x < block.x_rows; ++x) {
+    float* lanes = block.lanes + w_row * kRowLanes + x * 16;
+    const float* at = args.x + (block.row + x) * args.x_stride + k;
+    V::Store(lanes, V::Fma(V::LoadPartial(at, size), w, V::Load(lanes)));
+  }
+}
+
+// Adds the lanes of four weight rows.
+template <class V>
+HX_INLINE void AddLanesOf(const Block& block, int64_t w,
+                          float (*sums)[kMaxPanelRows]) {
+  for (int64_t x = 0; x < block.x_rows; ++x) {
+    const float* at = block.lanes + w * kRowLanes + x * 16;
+    V::AddLanes4({V::Load(at), V::Load(at + kRowLanes),
+                  V::Load(at + 2 * kRowLanes), V::Load(at + 3 * kRowLanes)},
+                 sums[x] + w);
+  }
+}
+
+// Elements of k per slice, a multiple of 16: equal slices of at most 576, so
+// that the activations (<= 14 KiB), four weight rows (<= 9 KiB) and their lanes
+// stay in the L1 cache while the panel streams from L2.
 HX_INLINE int64_t SliceSize(int64_t k) {
-  const int64_t slices = (k + 767) / 768;
+  const int64_t slices = (k + 575) / 576;
   return PaddedK((k + slices - 1) / (slices > 0 ? slices : 1));
 }
 
-// Fills `lanes` ([panel rows, kTileRows, 16]) with the sums over all of k of
-// the panel and the activation rows [r, r + x_rows).
+// Writes the outputs of a block. Lanes are added as soon as they are complete.
 template <class V>
-void SumLanes(const MatMulArgs& args, const Panel& panel, int64_t r,
-              float* lanes, int64_t x_rows) {
-  const TileFn tile = FindTile<V>(x_rows);
+void MultiplyBlock(const Block& block) {
+  const MatMulArgs& args = block.args;
+  const int64_t rows = block.panel.rows;
   const int64_t whole = args.k / 16 * 16;
   const int64_t slice = SliceSize(args.k);
-  TileArgs t = {};
-  t.x_stride = args.x_stride;
+  float sums[kTileRows][kMaxPanelRows];
   for (int64_t k = 0; k < whole || k == 0; k += slice) {
-    t.x = args.x + r * args.x_stride + k;
-    t.k = Smaller(slice, whole - k);
-    t.first = k == 0;
-    for (int64_t w = 0; w < panel.rows; w += 4) {
-      for (int64_t i = 0; i < 4; ++i) {
-        t.w[i] = panel.w + Smaller(w + i, panel.rows - 1) * panel.stride + k;
+    const bool last = k + slice >= whole;
+    for (int64_t w = 0; w < rows; w += 4) {
+      AddSlice<V>(block, w, k, Smaller(slice, whole - k));
+      if (!last) continue;
+      if (whole < args.k) {
+        for (int64_t i = w; i < Smaller(w + 4, rows); ++i) {
+          AddTail<V>(block, i, whole);
+        }
       }
-      t.lanes = lanes + w * kTileRows * 16;
-      tile(t);
+      AddLanesOf<V>(block, w, sums);
     }
   }
-  if (whole == args.k) return;
-  const Panel tail = {panel.w + whole, panel.stride, panel.n, panel.rows};
-  t.x = args.x + r * args.x_stride + whole;
-  t.k = args.k - whole;
-  t.lanes = lanes;
-  TailLanes<V>(tail, t, x_rows);
-}
-
-// Adds the lanes of four weight rows at a time and writes the outputs.
-template <class V>
-void FinishLanes(const MatMulArgs& args, const Panel& panel, int64_t r,
-                 const float* lanes, int64_t x_rows) {
-  constexpr int64_t kRow = kTileRows * 16;
-  for (int64_t x = 0; x < x_rows; ++x) {
-    float sums[kMaxPanelRows];
-    for (int64_t w = 0; w < panel.rows; w += 4) {
-      const float* at = lanes + w * kRow + x * 16;
-      V::AddLanes4({V::Load(at), V::Load(at + kRow), V::Load(at + 2 * kRow),
-                    V::Load(at + 3 * kRow)},
-                   sums + w);
-    }
-    FinishRow<V>(args, r + x, panel.n, sums, panel.rows);
+  for (int64_t x = 0; x < block.x_rows; ++x) {
+    FinishRow<V>(args, block.row + x, block.panel.n, sums[x], rows);
   }
 }
 
 template <class V>
 void MultiplyPanel(const MatMulArgs& args, const Panel& panel, float* lanes) {
-  for (int64_t r = 0; r < args.rows; r += V::kTileRows) {
-    const int64_t x_rows = Smaller(V::kTileRows, args.rows - r);
-    SumLanes<V>(args, panel, r, lanes, x_rows);
-    FinishLanes<V>(args, panel, r, lanes, x_rows);
+  for (int64_t r = 0; r < args.rows; r += kTileRows) {
+    MultiplyBlock<V>(
+        {args, panel, r, Smaller(kTileRows, args.rows - r), lanes});
   }
 }
 

@@ -202,6 +202,7 @@ struct VecAvx512 {
   HX_INLINE static D DoubleFma(D a, D b, D c) {
     return _mm512_fmadd_pd(a, b, c);
   }
+  HX_INLINE static D DoubleFloor(D a) { return _mm512_floor_pd(a); }
   // Stores kDoubles numbers rounded to floats.
   HX_INLINE static void StoreRounded(float* p, D a) {
     _mm256_storeu_ps(p, _mm512_cvtpd_ps(a));

@@ -241,6 +241,7 @@ struct VecNeon {
   HX_INLINE static void DoubleStore(double* p, D a) { vst1q_f64(p, a); }
   HX_INLINE static D DoubleMul(D a, D b) { return vmulq_f64(a, b); }
   HX_INLINE static D DoubleFma(D a, D b, D c) { return vfmaq_f64(c, a, b); }
+  HX_INLINE static D DoubleFloor(D a) { return vrndmq_f64(a); }
   HX_INLINE static void StoreRounded(float* p, D a) {
     vst1_f32(p, vcvt_f32_f64(a));
   }
