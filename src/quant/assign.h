@@ -17,7 +17,8 @@
 //                 range observed under the output's name; mask: visible (0.0)
 //                 = the highest code, hidden = code 0 = -(widest output range
 //                 in any graph), also where this graph does not read it
-//   other ops     their range; constants they read: u16 per tensor
+//   other ops     their range; constants they read: u16 per tensor, kF16 where
+//                 the output is; weights of rms_norm with weight_offset added
 //   embedding tables: none (the output is rounded)
 // With 8-bit schemes as recipe defaults these are u8 where u16 stands above.
 // fp16: kF16 throughout.

@@ -173,7 +173,7 @@ Status StaticAssigner::EncodeLinear(ir::Node& node) {
   }
   HX_ASSIGN_OR_RETURN(const ir::ConstantId bias,
                       shared_.constants.Tensor(graph_[node.inputs[2]].constant,
-                                               layer, Settings(layer)));
+                                               layer, /*half=*/true));
   node.inputs[2] = graph_.AddConstant(bias, module_.constants[bias]);
   return OkStatus();
 }
@@ -241,13 +241,29 @@ void StaticAssigner::EncodeBias(ir::Node& node) {
   node.inputs[2] = graph_.AddConstant(bias, module_.constants[bias]);
 }
 
+// Gamma becomes the sum that chips multiply with: its codes, or halves, are
+// those of that sum.
+void StaticAssigner::AddWeightOffset(ir::Node& norm) {
+  const auto offset = static_cast<float>(
+      ir::FloatAttr(norm.attrs, ir::AttrName::kWeightOffset));
+  const ir::ConstantId weight = graph_[norm.inputs[1]].constant;
+  if (offset == 0 || !weight.valid()) return;
+  const ir::ConstantId sum = shared_.constants.Sum(weight, offset);
+  norm.inputs[1] = graph_.AddConstant(sum, module_.constants[sum]);
+  for (ir::Attr& attr : norm.attrs) {
+    if (attr.name == ir::AttrName::kWeightOffset) attr.value = 0.0;
+  }
+}
+
 Status StaticAssigner::EncodeOtherConstants(ir::Node& node) {
   const std::string name = graph_[node.output].name;
+  const bool half = IsHalf(Settings(name)) || IsHalfOutput(node);
+  if (node.op == ir::OpKind::kRmsNorm) AddWeightOffset(node);
   for (ir::ValueId& input : node.inputs) {
     const ir::ConstantId id = graph_[input].constant;
     if (!id.valid()) continue;
     HX_ASSIGN_OR_RETURN(const ir::ConstantId encoded,
-                        shared_.constants.Tensor(id, name, Settings(name)));
+                        shared_.constants.Tensor(id, name, half));
     input = graph_.AddConstant(encoded, module_.constants[encoded]);
   }
   return OkStatus();

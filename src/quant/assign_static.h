@@ -67,6 +67,7 @@ class StaticAssigner {
                         ir::Encoding encoding);
   void ConvertTerms(ir::Node& node);
   void EncodeBias(ir::Node& node);
+  void AddWeightOffset(ir::Node& norm);
   Status EncodeOtherConstants(ir::Node& node);
   Result<ir::Encoding> OutputEncoding(const ir::Node& node);
   // True when a cache has 8 bits whatever the activations have.

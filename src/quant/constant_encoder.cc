@@ -120,15 +120,35 @@ ir::ConstantId ConstantEncoder::Bias(ir::ConstantId id,
 
 Result<ir::ConstantId> ConstantEncoder::Tensor(ir::ConstantId id,
                                                const std::string& reader,
-                                               const LayerSettings& settings) {
+                                               bool half) {
   const std::pair key(id, reader);
   if (const auto found = given_.find(key); found != given_.end())
     return found->second;
-  const bool half = settings.scheme->activations == ActivationKind::kFloat16;
   HX_ASSIGN_OR_RETURN(
       ir::Encoding encoding,
       half ? HalfEncoding(constants_[id]) : TensorEncoding(constants_[id]));
   return given_[key] = Place(id, std::move(encoding), reader + ".weight");
+}
+
+ir::ConstantId ConstantEncoder::Sum(ir::ConstantId id, float offset) {
+  const auto [sum, added] = sums_.try_emplace({id, offset});
+  if (!added) return sum->second;
+  const ir::Constant& stored = constants_[id];
+  const auto width = static_cast<size_t>(ir::RowElems(stored));
+  std::vector<float> values(static_cast<size_t>(ir::NumRows(stored)) * width);
+  for (size_t row = 0; row * width < values.size(); ++row) {
+    ir::ReadRow(stored, static_cast<int64_t>(row),
+                std::span(values).subspan(row * width, width));
+  }
+  for (float& value : values) value += offset;
+  const ByteSpan bytes = std::as_bytes(std::span(values));
+  auto owned = std::make_shared<const std::string>(
+      reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return sum->second = constants_.Add(
+             {.name = stored.name,
+              .type = {.dtype = DType::kF32, .shape = stored.type.shape},
+              .bytes = std::as_bytes(std::span(*owned)),
+              .owned = owned});
 }
 
 }  // namespace hexllm::quant

@@ -51,10 +51,12 @@ class ConstantEncoder {
   // of `scales`, or one for all.
   ir::ConstantId Bias(ir::ConstantId id, const std::string& layer,
                       std::vector<float> scales);
-  // Any other constant: see TensorEncoding, or HalfEncoding where `settings`
-  // ask for fp16.
+  // Any other constant: see TensorEncoding, or HalfEncoding when `half`, as the
+  // reader's output is.
   Result<ir::ConstantId> Tensor(ir::ConstantId id, const std::string& reader,
-                                const LayerSettings& settings);
+                                bool half);
+  // What is `offset` more than the stored numbers, in f32.
+  ir::ConstantId Sum(ir::ConstantId id, float offset);
 
   // NaN or infinity in a constant that stays as stored: kBadInput. Each is read
   // once.
@@ -77,6 +79,7 @@ class ConstantEncoder {
   // What a reader was given for a constant.
   std::map<std::pair<ir::ConstantId, std::string>, ir::ConstantId> given_;
   std::map<ir::ConstantId, std::vector<ir::ConstantId>> copies_;
+  std::map<std::pair<ir::ConstantId, float>, ir::ConstantId> sums_;
   int64_t weights_done_ = 0;
 };
 

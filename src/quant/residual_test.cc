@@ -50,6 +50,28 @@ TEST_F(ResidualTest, TheStreamAndItsNormsAreHalves) {
             ActivationEncoding(ranges_.at(kDown1).range, 16, false));
 }
 
+// The HTP multiplies halves with halves, of gamma as a whole.
+TEST_F(ResidualTest, WeightsOfItsNormsAreHalvesWithTheirOffset) {
+  const auto norm = [this]() -> ir::Node& {
+    ir::Graph& graph = decoder_.module.graphs[1];
+    return *std::ranges::find_if(graph.nodes, [&](const ir::Node& node) {
+      return graph[node.output].name == "model.layers.1.input_layernorm";
+    });
+  };
+  const auto weight = [&]() -> const ir::Constant& {
+    return decoder_.module.constants[kv()[norm().inputs[1]].constant];
+  };
+  std::vector<float> wanted = ir::ReadConstant(weight()).floats;
+  for (float& value : wanted) value += 1;
+  for (ir::Attr& attr : norm().attrs)
+    if (attr.name == ir::AttrName::kWeightOffset) attr.value = 1.0;
+  ASSERT_TRUE(Assign(RecipeOf("16a8w")).ok());
+  ASSERT_TRUE(ir::Verify(decoder_.module).ok());
+  EXPECT_EQ(weight().encoding, kHalf);
+  EXPECT_EQ(ir::ReadConstant(weight()).floats, wanted);
+  EXPECT_EQ(ir::FloatAttr(norm().attrs, ir::AttrName::kWeightOffset), 0);
+}
+
 // One convert for q, k and v, named by the first.
 TEST_F(ResidualTest, LinearsThatReadOneNormShareItsCodes) {
   ASSERT_TRUE(Assign(RecipeOf("16a8w")).ok());
