@@ -130,6 +130,18 @@ Result<TensorView> Join(const Slices& slices, Split split,
   return whole;
 }
 
+Status CheckReplicas(std::span<const MetaShard> shards, const Slices& slices) {
+  for (size_t i = 1; i < slices.size(); ++i) {
+    if (std::ranges::equal(slices[i]->data, slices[0]->data)) continue;
+    return Error{
+        ErrorCode::kBadInput,
+        fmt::format("{}: tensor {}: expected the numbers that {} has, "
+                    "as all shards hold all of it; found others",
+                    shards[i].path, Quoted(slices[0]->name), shards[0].path)};
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 bool IsMetaShardName(const std::string& name) {
@@ -178,6 +190,7 @@ Result<MetaModel> JoinMetaShards(std::span<const MetaShard> shards) {
                       shards[0].path, Quoted(first.name), shards.size())};
     HX_ASSIGN_OR_RETURN(const Slices slices, FindSlices(shards, first));
     const bool replicated = *split == Split::kReplicated;
+    if (replicated) HX_RETURN_IF_ERROR(CheckReplicas(shards, slices));
     offsets.push_back(replicated ? std::nullopt
                                  : std::optional<uint64_t>(joined.size()));
     HX_ASSIGN_OR_RETURN(TensorView whole, replicated

@@ -115,6 +115,9 @@ TEST(MetaShards, RefusesShardsThatDiffer) {
   EXPECT_THAT(error(norm({2}, F32("nn")).Add("more", {1}, F32("x"))),
               AllOf(HasSubstr("01.pth: tensor 'more'"), HasSubstr("one more")));
   EXPECT_THAT(error(PytorchBuilder()), HasSubstr("found none"));
+  EXPECT_THAT(error(norm({2}, F32("no"))),
+              AllOf(HasSubstr("01.pth: tensor 'norm.weight'"),
+                    HasSubstr("found others")));
   // The same shape of another type.
   namespace pickle = testing::pickle;
   dir.Write(
