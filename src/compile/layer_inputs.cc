@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/quote.h"
+#include "quant/input_moments.h"
 
 namespace hexllm {
 namespace {
@@ -34,6 +35,9 @@ void AddInputTaps(const std::map<std::string, std::string>& inputs,
   }
 }
 
+// Rows whose second moments are added together.
+constexpr int64_t kRowsAtOnce = 256;
+
 // A row of mean square 1 (a row of zeros stays one).
 void AddNormalized(std::span<const float> row, std::vector<float>& rows) {
   double squares = 0;
@@ -48,14 +52,15 @@ void AddNormalized(std::span<const float> row, std::vector<float>& rows) {
 
 SampledInputs::SampledInputs(const ir::Module& module,
                              const quant::ResolvedRecipe& recipe,
-                             const TappedRun& run, const FileCache* cache)
-    : run_(run), cache_(cache) {
+                             const TappedRun& run, const FileCache* cache,
+                             quant::ProductFn product, ThreadPool& pool)
+    : run_(run), cache_(cache), product_(std::move(product)), pool_(pool) {
   for (const ir::Graph& graph : module.graphs) {
     ForEachLinear(graph, [&](const ir::Node& linear) {
       const std::string& layer = graph[linear.output].name;
       if (!quant::WantsSearch(recipe.For(layer))) return;
       inputs_[layer] = graph[linear.inputs[0]].name;
-      samples_[inputs_[layer]];
+      kept_[inputs_[layer]];
     });
   }
 }
@@ -77,18 +82,21 @@ Result<Digest> SampledInputs::Key() {
   HX_RETURN_IF_ERROR(Build());
   HX_CHECK(cache_ != nullptr);
   Hasher key = cache_->StartKey("layer inputs");
+  key.AddNumber(kSampledTokens);
+  key.AddNumber(kWidestMoments);
   AddToKey(*tapped_, run_.sequences, key);
   return *(key_ = key.Finish());
 }
 
-Result<std::span<const float>> SampledInputs::Rows(const std::string& layer) {
+Result<quant::InputSample> SampledInputs::Sample(const std::string& layer) {
   if (!has_run_) {
     // In the middle of another step.
     run_.progress.Note("layers' inputs are sampled");
     NullProgress quiet;
     HX_RETURN_IF_ERROR(Run(quiet));
   }
-  return std::span<const float>(samples_.at(InputOf(layer)).rows);
+  const Kept& kept = kept_.at(InputOf(layer));
+  return quant::InputSample{.rows = kept.rows, .moments = kept.moments};
 }
 
 Status SampledInputs::Prepare() {
@@ -98,25 +106,46 @@ Status SampledInputs::Prepare() {
 Status SampledInputs::Run(ProgressSink& progress) {
   HX_RETURN_IF_ERROR(Build());
   has_run_ = true;
-  return RunTapped({.source = run_.source,
-                    .sequences = run_.sequences,
-                    .threads = run_.threads,
-                    .progress = progress},
-                   tapped_, "sample inputs",
-                   [this](const TapView& tap) { return Add(tap); });
+  HX_RETURN_IF_ERROR(
+      RunTapped({.source = run_.source,
+                 .sequences = run_.sequences,
+                 .threads = run_.threads,
+                 .progress = progress},
+                tapped_, "sample inputs",
+                [this](const TapView& tap) { return Add(tap); }));
+  for (auto& [name, kept] : kept_) {
+    if (kept.moments.empty()) continue;
+    AddToMoments(kept);
+    quant::MirrorUpper(kept.moments, kept.width);
+  }
+  return OkStatus();
+}
+
+// Moves the rows that wait.
+void SampledInputs::AddToMoments(Kept& kept) {
+  if (kept.rows.empty()) return;
+  quant::AddSecondMoments(kept.rows, kept.width, product_, pool_, kept.moments);
+  kept.rows.clear();
 }
 
 Status SampledInputs::Add(const TapView& tap) {
   HX_CHECK(tap.first_row == 0 && tap.shape.size() == 2);
-  Sample& sample = samples_.at(std::string(tap.name));
-  const auto width = static_cast<size_t>(tap.shape[1]);
+  Kept& kept = kept_.at(std::string(tap.name));
+  const int64_t width = tap.shape[1];
   const int64_t total = TotalTokens(run_.sequences);
-  const int64_t kept = std::min(total, kSampledTokens);
-  if (sample.seen == 0) sample.rows.reserve(static_cast<size_t>(kept) * width);
+  const bool by_moments = total > kSampledTokens && width <= kWidestMoments;
+  const int64_t wanted = by_moments ? total : std::min(total, kSampledTokens);
+  const int64_t waiting = by_moments ? kRowsAtOnce : wanted;
+  if (kept.seen == 0) {
+    kept.width = width;
+    kept.rows.reserve(static_cast<size_t>(waiting * width));
+    if (by_moments) kept.moments.resize(static_cast<size_t>(width * width));
+  }
   for (int64_t t = 0; t < tap.shape[0]; ++t) {
-    const int64_t before = sample.seen++;
-    if (before * kept / total == sample.seen * kept / total) continue;
-    const auto row = tap.values.subspan(static_cast<size_t>(t) * width, width);
+    const int64_t before = kept.seen++;
+    if (before * wanted / total == kept.seen * wanted / total) continue;
+    const auto row = tap.values.subspan(static_cast<size_t>(t * width),
+                                        static_cast<size_t>(width));
     const bool finite = std::ranges::all_of(
         row, [](float value) { return std::isfinite(value); });
     if (!finite) {
@@ -125,7 +154,9 @@ Status SampledInputs::Add(const TapView& tap) {
                                "or infinity; check the checkpoint's weights",
                                Quoted(tap.name))};
     }
-    AddNormalized(row, sample.rows);
+    AddNormalized(row, kept.rows);
+    if (by_moments && std::ssize(kept.rows) == kRowsAtOnce * width)
+      AddToMoments(kept);
   }
   return OkStatus();
 }

@@ -17,9 +17,11 @@
 
 namespace hexllm {
 
-// Rows that are kept of each input at most: tokens at even distances over the
-// whole calibration.
+// Up to this many tokens the rows of an input are kept. Of longer calibrations:
+// the second moments of all tokens where rows are no wider than kWidestMoments,
+// else rows of this many tokens at even distances.
 inline constexpr int64_t kSampledTokens = 1024;
+inline constexpr int64_t kWidestMoments = 2048;
 
 // Each row is scaled to a mean square of 1: what follows a layer's output is
 // normed again, so that its error counts beside the token's own size. Unscaled,
@@ -29,34 +31,40 @@ inline constexpr int64_t kSampledTokens = 1024;
 // Of the layers whose settings want a search. Runs the calibration's tokens
 // once more: in Prepare, or where there is a cache when the first rows are
 // asked for, never when it has all that they are for. The memory is 4 bytes x
-// kSampledTokens x the widths of all inputs that are not shared (0.9 MB a token
-// of Llama 3.2 1B).
+// the widths of all inputs that are not shared (0.9 MB a token of Llama 3.2 1B)
+// x kSampledTokens, or up to kWidestMoments.
 class SampledInputs final : public quant::LayerInputs {
  public:
   // `module`: graphs whose linears are layers of `recipe`. Borrows what `run`
-  // and `cache` (null = Key is never called) name.
+  // and `cache` (null = Key is never called) name, and the pool.
   SampledInputs(const ir::Module& module, const quant::ResolvedRecipe& recipe,
-                const TappedRun& run, const FileCache* cache);
+                const TappedRun& run, const FileCache* cache,
+                quant::ProductFn product, ThreadPool& pool);
 
   // Errors of the run, in good time.
   Status Prepare();
   const std::string& InputOf(const std::string& layer) const override;
-  Result<std::span<const float>> Rows(const std::string& layer) override;
+  Result<quant::InputSample> Sample(const std::string& layer) override;
   Result<Digest> Key() override;
 
  private:
-  struct Sample {
-    std::vector<float> rows;
+  struct Kept {
+    std::vector<float> rows;     // those that are not in `moments` yet
+    std::vector<float> moments;  // [K,K], or none
+    int64_t width = 0;
     int64_t seen = 0;  // rows of all tokens so far
   };
   Status Build();
   Status Run(ProgressSink& progress);
   Status Add(const TapView& tap);
+  void AddToMoments(Kept& kept);
 
   const TappedRun run_;
   const FileCache* cache_;
+  const quant::ProductFn product_;
+  ThreadPool& pool_;
   std::map<std::string, std::string> inputs_;  // by layer
-  std::map<std::string, Sample> samples_;      // by input
+  std::map<std::string, Kept> kept_;           // by input
   std::shared_ptr<const artifact::Artifact> tapped_;
   std::optional<Digest> key_;
   bool has_run_ = false;

@@ -39,8 +39,8 @@ void Multiply(const quant::ProductArgs& p) {
 WeightTools::WeightTools(const ir::Module& module,
                          const quant::ResolvedRecipe& recipe,
                          const TappedRun& run, const FileCache* cache)
-    : inputs_(module, recipe, run, cache),
-      pool_(run.threads > 0 ? run.threads : cpu::PhysicalCores()),
+    : pool_(run.threads > 0 ? run.threads : cpu::PhysicalCores()),
+      inputs_(module, recipe, run, cache, Multiply, pool_),
       context_{.inputs = inputs_,
                .product = Multiply,
                .pool = pool_,

@@ -19,8 +19,8 @@ class WeightTools {
   const quant::SearchContext& context() const { return context_; }
 
  private:
-  SampledInputs inputs_;
   ThreadPool pool_;
+  SampledInputs inputs_;
   quant::SearchContext context_;
 };
 

@@ -25,13 +25,6 @@ std::vector<float> Transposed(std::span<const float> rows, int64_t width) {
   return out;
 }
 
-// The upper half of a matrix [n,n] becomes the lower one as well.
-void MirrorUpper(std::vector<float>& matrix, size_t n) {
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j < i; ++j) matrix[i * n + j] = matrix[j * n + i];
-  }
-}
-
 double Dot(const float* a, const float* b, size_t count) {
   double sum = 0;
   for (size_t i = 0; i < count; ++i)
@@ -60,38 +53,68 @@ std::vector<float> OrderedHessian(std::span<const float> gram,
 
 }  // namespace
 
-InputMoments::InputMoments(std::span<const float> rows, int64_t width,
-                           const SearchContext& context)
-    : rows_(rows),
-      tokens_(std::ssize(rows) / width),
-      width_(width),
-      context_(context) {
-  HX_CHECK(width > 0 && tokens_ > 0 && std::ssize(rows) % width == 0);
-}
-
-std::span<const float> InputMoments::Gram() {
-  if (!gram_.empty()) return gram_;
-  gram_.resize(static_cast<size_t>(width_ * width_));
-  const std::vector<float> columns = Transposed(rows_, width_);
+void AddSecondMoments(std::span<const float> rows, int64_t width,
+                      const ProductFn& product, ThreadPool& pool,
+                      std::span<float> moments) {
+  const int64_t tokens = std::ssize(rows) / width;
+  const std::vector<float> columns = Transposed(rows, width);
   constexpr int64_t kRows = 64;
-  const int64_t blocks = (width_ + kRows - 1) / kRows;
-  context_.pool.ParallelFor(blocks, 1, [&](int64_t begin, int64_t end) {
+  const int64_t blocks = (width + kRows - 1) / kRows;
+  pool.ParallelFor(blocks, 1, [&](int64_t begin, int64_t end) {
+    std::vector<float> products;
     for (int64_t i = begin; i < end; ++i) {
       // Long and short rows of the upper half in turn.
       const int64_t row = (i % 2 == 0 ? i / 2 : blocks - 1 - i / 2) * kRows;
-      const float* const from = &columns[static_cast<size_t>(row * tokens_)];
-      context_.product({.a = from,
-                        .a_stride = tokens_,
-                        .b = from,
-                        .b_stride = tokens_,
-                        .out = &gram_[static_cast<size_t>(row * width_ + row)],
-                        .out_stride = width_,
-                        .m = std::min(kRows, width_ - row),
-                        .n = width_ - row,
-                        .k = tokens_});
+      const int64_t count = std::min(kRows, width - row);
+      const int64_t length = width - row;
+      const float* const from = &columns[static_cast<size_t>(row * tokens)];
+      products.resize(static_cast<size_t>(count * length));
+      product({.a = from,
+               .a_stride = tokens,
+               .b = from,
+               .b_stride = tokens,
+               .out = products.data(),
+               .out_stride = length,
+               .m = count,
+               .n = length,
+               .k = tokens});
+      for (int64_t r = 0; r < count; ++r) {
+        float* const to =
+            &moments[static_cast<size_t>((row + r) * width + row)];
+        const float* const add = &products[static_cast<size_t>(r * length)];
+        for (int64_t j = 0; j < length; ++j) to[j] += add[j];
+      }
     }
   });
-  MirrorUpper(gram_, static_cast<size_t>(width_));
+}
+
+void MirrorUpper(std::span<float> matrix, int64_t n) {
+  const auto count = static_cast<size_t>(n);
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < i; ++j)
+      matrix[i * count + j] = matrix[j * count + i];
+  }
+}
+
+InputMoments::InputMoments(const InputSample& sample, int64_t width,
+                           const SearchContext& context)
+    : sample_(sample), width_(width), context_(context) {
+  HX_CHECK(width > 0);
+  HX_CHECK(sample.rows.empty() ? std::ssize(sample.moments) == width * width
+                               : std::ssize(sample.rows) % width == 0);
+}
+
+bool InputMoments::ByGram() const {
+  return sample_.rows.empty() || width_ <= std::ssize(sample_.rows) / width_;
+}
+
+std::span<const float> InputMoments::Gram() {
+  if (sample_.rows.empty()) return sample_.moments;
+  if (!gram_.empty()) return gram_;
+  gram_.resize(static_cast<size_t>(width_ * width_));
+  AddSecondMoments(sample_.rows, width_, context_.product, context_.pool,
+                   gram_);
+  MirrorUpper(gram_, width_);
   return gram_;
 }
 
@@ -113,24 +136,25 @@ const HessianFactor& InputMoments::Factor() {
 }
 
 void InputMoments::PrepareErrors() {
-  if (width_ <= tokens_) Gram();
+  if (ByGram()) Gram();
 }
 
 std::vector<double> InputMoments::Errors(std::span<const float> errors) const {
   const auto k = static_cast<size_t>(width_);
   const size_t count = errors.size() / k;
-  const bool by_gram = width_ <= tokens_;
-  const int64_t columns = by_gram ? width_ : tokens_;
-  const auto n = static_cast<size_t>(columns);
+  const bool by_gram = ByGram();
+  const std::span<const float> gram =
+      sample_.rows.empty() ? sample_.moments : std::span<const float>(gram_);
+  const auto n = by_gram ? k : sample_.rows.size() / k;
   std::vector<float> products(count * n);
   context_.product({.a = errors.data(),
                     .a_stride = width_,
-                    .b = by_gram ? gram_.data() : rows_.data(),
+                    .b = by_gram ? gram.data() : sample_.rows.data(),
                     .b_stride = width_,
                     .out = products.data(),
-                    .out_stride = columns,
+                    .out_stride = static_cast<int64_t>(n),
                     .m = static_cast<int64_t>(count),
-                    .n = columns,
+                    .n = static_cast<int64_t>(n),
                     .k = width_});
   std::vector<double> sums(count);
   for (size_t i = 0; i < count; ++i) {

@@ -20,15 +20,22 @@ struct HessianFactor {
   std::vector<float> upper;    // U [K,K], row-major; below the diagonal 0
 };
 
-// Borrows rows and context. Not thread-safe but for Errors.
+// Adds X^T X of rows X [T,K] to the upper half of `moments` [K,K].
+void AddSecondMoments(std::span<const float> rows, int64_t width,
+                      const ProductFn& product, ThreadPool& pool,
+                      std::span<float> moments);
+// The upper half of a matrix [n,n] becomes the lower one as well.
+void MirrorUpper(std::span<float> matrix, int64_t n);
+
+// Borrows sample and context. Not thread-safe but for Errors.
 class InputMoments {
  public:
-  InputMoments(std::span<const float> rows, int64_t width,
+  InputMoments(const InputSample& sample, int64_t width,
                const SearchContext& context);
 
   int64_t width() const { return width_; }
   const SearchContext& context() const { return context_; }
-  // X^T X [K,K]; made on first use.
+  // X^T X [K,K]; made on first use where only the rows are given.
   std::span<const float> Gram();
   const HessianFactor& Factor();
 
@@ -38,8 +45,10 @@ class InputMoments {
   std::vector<double> Errors(std::span<const float> errors) const;
 
  private:
-  std::span<const float> rows_;
-  int64_t tokens_;
+  // Errors go by X^T X, not by X.
+  bool ByGram() const;
+
+  const InputSample sample_;
   int64_t width_;
   const SearchContext& context_;
   std::vector<float> gram_;

@@ -57,9 +57,9 @@ Result<InputMoments*> WeightSearch::MomentsOf(const Target& target) {
   const std::string& input = context_.inputs.InputOf(target.layer);
   if (moments_ != nullptr && input_ == input) return moments_.get();
   moments_.reset();
-  HX_ASSIGN_OR_RETURN(const std::span<const float> rows,
-                      context_.inputs.Rows(target.layer));
-  moments_ = std::make_unique<InputMoments>(rows, ir::RowElems(target.weight),
+  HX_ASSIGN_OR_RETURN(const InputSample sample,
+                      context_.inputs.Sample(target.layer));
+  moments_ = std::make_unique<InputMoments>(sample, ir::RowElems(target.weight),
                                             context_);
   input_ = input;
   return moments_.get();

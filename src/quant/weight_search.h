@@ -33,22 +33,31 @@ struct ProductArgs {
   int64_t m, n, k;
 };
 
+using ProductFn = std::function<void(const ProductArgs&)>;  // thread-safe
+
+// What a linear read, X [T,K], finite: the rows, or where T > K is many, what
+// is to be known of them.
+struct InputSample {
+  std::span<const float> rows = {};     // X, or none
+  std::span<const float> moments = {};  // X^T X [K,K], where there are no rows
+};
+
 // What linears of a model read, on some tokens of the calibration.
 class LayerInputs {
  public:
   virtual ~LayerInputs() = default;
   // The name of what linear `layer` reads: equal for layers that read the same.
   virtual const std::string& InputOf(const std::string& layer) const = 0;
-  // Its rows [T, K], finite. The span lives as long as this object.
-  virtual Result<std::span<const float>> Rows(const std::string& layer) = 0;
-  // Of all that the rows follow from.
+  // Lives as long as this object.
+  virtual Result<InputSample> Sample(const std::string& layer) = 0;
+  // Of all that the samples follow from.
   virtual Result<Digest> Key() = 0;
 };
 
 // What a search works with; borrowed.
 struct SearchContext {
   LayerInputs& inputs;
-  std::function<void(const ProductArgs&)> product;  // thread-safe
+  ProductFn product;
   ThreadPool& pool;
   ProgressSink& progress;
   const FileCache* cache = nullptr;  // keeps what was found; null = nothing

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -13,6 +14,7 @@
 #include "ir/encode.h"
 #include "quant/block_scales.h"
 #include "quant/cholesky.h"
+#include "quant/input_moments.h"
 #include "quant/vectors_testing.h"
 #include "tests/support/temp_dir.h"
 
@@ -53,14 +55,16 @@ class FixedInputs final : public LayerInputs {
  public:
   FixedInputs(size_t tokens, size_t width) : rows(Inputs(tokens, width)) {}
   const std::string& InputOf(const std::string&) const override { return name; }
-  Result<std::span<const float>> Rows(const std::string&) override {
+  Result<InputSample> Sample(const std::string&) override {
     ++asked;
-    return std::span<const float>(rows);
+    if (!moments.empty()) return InputSample{.moments = moments};
+    return InputSample{.rows = rows};
   }
   Result<Digest> Key() override { return DigestOf(AsBytes(name)); }
 
   std::string name = "x";
   std::vector<float> rows;
+  std::vector<float> moments;  // given in place of rows, unless empty
   int asked = 0;
 };
 
@@ -326,6 +330,35 @@ TEST(Gptq, GivesTheCodesOfThePaper) {
           0.5 * problem.OutputError(r, std::span(nearest).subspan(
                                            r * problem.width, problem.width)));
     }
+  }
+}
+
+// Of more tokens than are kept.
+TEST(WeightSearch, SecondMomentsSayWhatRowsSay) {
+  for (const char* scheme : {"16a4w", "16a4w_block"}) {
+    Problem problem(2, 96, 200);
+    const ir::Encoding start = problem.MinMax(scheme);
+    const ir::Encoding scales = problem.Scales(start);
+    const std::vector<int> codes = problem.Codes(start);
+    const auto moments_of = [&](std::span<const size_t> ends) {
+      std::vector<float> moments(96 * 96);
+      size_t at = 0;
+      for (const size_t end : ends) {
+        AddSecondMoments(
+            std::span(problem.inputs.rows).subspan(at * 96, (end - at) * 96),
+            96, MultiplyPlainly, problem.pool, moments);
+        at = end;
+      }
+      MirrorUpper(moments, 96);
+      return moments;
+    };
+    problem.inputs.moments = moments_of(std::array<size_t, 1>{200});
+    EXPECT_EQ(problem.Scales(start), scales) << scheme;
+    EXPECT_EQ(problem.Codes(start), codes) << scheme;
+    const std::vector<float> in_parts =
+        moments_of(std::array<size_t, 3>{7, 64, 200});
+    for (size_t i = 0; i < in_parts.size(); ++i)
+      ASSERT_NEAR(in_parts[i], problem.inputs.moments[i], 1e-2) << i;
   }
 }
 
