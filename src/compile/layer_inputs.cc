@@ -50,6 +50,18 @@ void AddNormalized(std::span<const float> row, std::vector<float>& rows) {
 
 }  // namespace
 
+std::vector<bool> SampledTokens(const TokenSequences& sequences, int64_t most) {
+  const int64_t total = TotalTokens(sequences);
+  const int64_t wanted = std::min(total, most);
+  std::vector<bool> sampled;
+  for (const auto& sequence : sequences) {
+    for (int64_t i = 0; i < std::ssize(sequence); ++i)
+      sampled.push_back(i == 0 ||
+                        i * wanted / total != (i - 1) * wanted / total);
+  }
+  return sampled;
+}
+
 SampledInputs::SampledInputs(const ir::Module& module,
                              const quant::ResolvedRecipe& recipe,
                              const TappedRun& run, const FileCache* cache,
@@ -81,7 +93,7 @@ Result<Digest> SampledInputs::Key() {
   if (key_) return *key_;
   HX_RETURN_IF_ERROR(Build());
   HX_CHECK(cache_ != nullptr);
-  Hasher key = cache_->StartKey("layer inputs");
+  Hasher key = cache_->StartKey("sampled layer inputs");
   key.AddNumber(kSampledTokens);
   key.AddNumber(kWidestMoments);
   AddToKey(*tapped_, run_.sequences, key);
@@ -106,6 +118,7 @@ Status SampledInputs::Prepare() {
 Status SampledInputs::Run(ProgressSink& progress) {
   HX_RETURN_IF_ERROR(Build());
   has_run_ = true;
+  sampled_ = SampledTokens(run_.sequences, kSampledTokens);
   HX_RETURN_IF_ERROR(
       RunTapped({.source = run_.source,
                  .sequences = run_.sequences,
@@ -132,18 +145,17 @@ Status SampledInputs::Add(const TapView& tap) {
   HX_CHECK(tap.first_row == 0 && tap.shape.size() == 2);
   Kept& kept = kept_.at(std::string(tap.name));
   const int64_t width = tap.shape[1];
-  const int64_t total = TotalTokens(run_.sequences);
-  const bool by_moments = total > kSampledTokens && width <= kWidestMoments;
-  const int64_t wanted = by_moments ? total : std::min(total, kSampledTokens);
-  const int64_t waiting = by_moments ? kRowsAtOnce : wanted;
+  const bool by_moments =
+      std::ssize(sampled_) > kSampledTokens && width <= kWidestMoments;
   if (kept.seen == 0) {
+    const int64_t rows =
+        by_moments ? kRowsAtOnce : std::ranges::count(sampled_, true);
     kept.width = width;
-    kept.rows.reserve(static_cast<size_t>(waiting * width));
+    kept.rows.reserve(static_cast<size_t>(rows * width));
     if (by_moments) kept.moments.resize(static_cast<size_t>(width * width));
   }
   for (int64_t t = 0; t < tap.shape[0]; ++t) {
-    const int64_t before = kept.seen++;
-    if (before * wanted / total == kept.seen * wanted / total) continue;
+    if (!sampled_[kept.seen++] && !by_moments) continue;
     const auto row = tap.values.subspan(static_cast<size_t>(t * width),
                                         static_cast<size_t>(width));
     const bool finite = std::ranges::all_of(

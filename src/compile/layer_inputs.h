@@ -19,9 +19,15 @@ namespace hexllm {
 
 // Up to this many tokens the rows of an input are kept. Of longer calibrations:
 // the second moments of all tokens where rows are no wider than kWidestMoments,
-// else rows of this many tokens at even distances.
+// else rows of about this many tokens (SampledTokens).
 inline constexpr int64_t kSampledTokens = 1024;
 inline constexpr int64_t kWidestMoments = 2048;
+
+// Which of all tokens, in the sequences' order: the first of each sequence and
+// others at even distances, `most` and one a sequence at most. First tokens are
+// what models use as attention sinks: weights whose inputs are great there
+// alone would pass for unused without them.
+std::vector<bool> SampledTokens(const TokenSequences& sequences, int64_t most);
 
 // Each row is scaled to a mean square of 1: what follows a layer's output is
 // normed again, so that its error counts beside the token's own size. Unscaled,
@@ -48,11 +54,12 @@ class SampledInputs final : public quant::LayerInputs {
   Result<Digest> Key() override;
 
  private:
+  // Of one input.
   struct Kept {
     std::vector<float> rows;     // those that are not in `moments` yet
     std::vector<float> moments;  // [K,K], or none
     int64_t width = 0;
-    int64_t seen = 0;  // rows of all tokens so far
+    size_t seen = 0;  // rows of all tokens so far
   };
   Status Build();
   Status Run(ProgressSink& progress);
@@ -66,6 +73,7 @@ class SampledInputs final : public quant::LayerInputs {
   std::map<std::string, std::string> inputs_;  // by layer
   std::map<std::string, Kept> kept_;           // by input
   std::shared_ptr<const artifact::Artifact> tapped_;
+  std::vector<bool> sampled_;  // by token
   std::optional<Digest> key_;
   bool has_run_ = false;
 };
