@@ -21,7 +21,7 @@ TEST(ArtifactTest, FileAndMemoryHaveTheSameManifestAndBytes) {
   const Artifact& from_file = **opened;
   EXPECT_EQ(from_file.path(), path);
   const auto memory = MakeTestArtifact();
-  EXPECT_EQ(memory->path(), "(memory)");
+  EXPECT_EQ(memory->path(), memory->manifest().model_name);
 
   Manifest without_checksums = from_file.manifest();
   for (SegmentInfo& segment : without_checksums.segments) {

@@ -19,8 +19,8 @@ class MemoryArtifact final : public Artifact {
   MemoryArtifact(Manifest manifest, std::vector<MemorySegment> segments,
                  std::shared_ptr<const void> keep_alive)
       : segments_(std::move(segments)), keep_alive_(std::move(keep_alive)) {
-    path_ = "(memory)";
     manifest_ = std::move(manifest);
+    path_ = manifest_.model_name;
   }
 
   ByteSpan Segment(uint32_t index) const override {

@@ -106,21 +106,31 @@ Status RunIds(const Flags& flags, Session& session,
   HX_ASSIGN_OR_RETURN(const GenerateResult result,
                       session.Generate(options, collect));
   static_cast<void>(result);
-  HX_RETURN_IF_ERROR(Print(IdsToJson(made) + "\n"));
-  return save != nullptr ? session.Save(*save) : OkStatus();
+  if (save != nullptr) HX_RETURN_IF_ERROR(session.Save(*save));
+  return Print(IdsToJson(made) + "\n");
 }
 
-// One prompt and its answer.
+struct Turns {
+  size_t done = 0;
+  Status end;
+};
+
+// One prompt and its answer. An answer that cannot be printed ends there, and
+// is a turn.
 Status RunTurn(const Flags& flags, const Session& session,
-               Conversation& conversation, const std::string& prompt) {
+               Conversation& conversation, const std::string& prompt,
+               Turns& turns) {
   const GenerateOptions options = OptionsFor(flags, session);
-  const auto stream = [](std::string_view text) -> Result<TokenAction> {
-    HX_RETURN_IF_ERROR(PrintNow(text));
-    return TokenAction::kContinue;
+  Status printed;
+  const auto stream = [&](std::string_view text) -> Result<TokenAction> {
+    printed = PrintNow(text);
+    return printed.ok() ? TokenAction::kContinue : TokenAction::kStop;
   };
   HX_ASSIGN_OR_RETURN(const GenerateResult result,
                       flags.raw ? conversation.Complete(prompt, options, stream)
                                 : conversation.Chat(prompt, options, stream));
+  ++turns.done;
+  HX_RETURN_IF_ERROR(printed);
   HX_RETURN_IF_ERROR(PrintNow("\n"));
   if (!flags.quiet)
     PrintNote(fmt::format("[{}; {}]\n", FinishReasonName(result.reason),
@@ -140,19 +150,13 @@ bool ReadPrompt(std::string& line) {
   return true;
 }
 
-struct Turns {
-  size_t done = 0;
-  Status end;
-};
-
 // The turns of the command line, up to the first that fails.
 Turns RunPrompts(const Flags& flags, const Session& session,
                  Conversation& conversation) {
   Turns turns;
   for (const std::string& prompt : flags.prompts) {
-    turns.end = RunTurn(flags, session, conversation, prompt);
+    turns.end = RunTurn(flags, session, conversation, prompt, turns);
     if (!turns.end.ok()) break;
-    ++turns.done;
   }
   return turns;
 }
@@ -164,10 +168,9 @@ Turns RunLines(const Flags& flags, const Session& session,
   Turns turns;
   std::string line;
   while (turns.end.ok() && ReadPrompt(line)) {
-    Status turn = RunTurn(flags, session, conversation, line);
-    if (turn.ok()) {
-      ++turns.done;
-    } else if (turn.error().code == ErrorCode::kUsage) {
+    Status turn = RunTurn(flags, session, conversation, line, turns);
+    if (turn.ok()) continue;
+    if (turn.error().code == ErrorCode::kUsage) {
       PrintError(turn.error().message);
     } else {
       turns.end = std::move(turn);

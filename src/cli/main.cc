@@ -2,12 +2,14 @@
 // error, returns its exit status.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "cli/command.h"
@@ -32,8 +34,9 @@ constexpr Command kCommands[] = {
     {"recipe", "List, show and check quantization recipes", AddRecipe},
 };
 
-// An empty value means something here alone: go on with the answer.
-constexpr std::string_view kMayBeEmpty = "run --prompt";
+// An empty value means something here alone: go on with the answer; a text of
+// nothing.
+constexpr std::string_view kMayBeEmpty[] = {"run --prompt", "tokenize input"};
 
 // An option that gets an empty value (--cache-dir "$UNSET") would silently mean
 // its default.
@@ -45,7 +48,9 @@ void RefuseEmptyValues(CLI::App& app) {
       },
       "");
   for (CLI::Option* option : app.get_options()) {
-    if (fmt::format("{} {}", app.get_name(), option->get_name()) != kMayBeEmpty)
+    const std::string name =
+        fmt::format("{} {}", app.get_name(), option->get_name());
+    if (std::ranges::find(kMayBeEmpty, name) == std::end(kMayBeEmpty))
       option->transform(not_empty);  // before all other checks
   }
   for (CLI::App* sub : app.get_subcommands({})) RefuseEmptyValues(*sub);
@@ -59,6 +64,36 @@ Status RefuseEmptyAfterEquals(std::span<char*> words) {
                  fmt::format("{}: expected a value, found an empty one; see "
                              "hexllm --help",
                              word.substr(0, word.size() - 1))};
+  }
+  return OkStatus();
+}
+
+bool HasEmptyElement(std::string_view list, char delimiter) {
+  const char two[] = {delimiter, delimiter};
+  return list.starts_with(delimiter) || list.ends_with(delimiter) ||
+         list.find(std::string_view(two, 2)) != std::string_view::npos;
+}
+
+// "--stages fp,": the parser would drop what is empty.
+Status RefuseEmptyElements(const CLI::App& app, std::span<char*> words) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_delimiter() == '\0') continue;
+    const std::string name = option->get_name();
+    for (size_t i = 0; i < words.size(); ++i) {
+      std::string_view list = words[i];
+      if (list.starts_with(name + "=")) {
+        list.remove_prefix(name.size() + 1);
+      } else if (list == name && i + 1 < words.size()) {
+        list = words[i + 1];
+      } else {
+        continue;
+      }
+      if (!HasEmptyElement(list, option->get_delimiter())) continue;
+      return Error{ErrorCode::kUsage,
+                   fmt::format("{}: expected a value between commas, found an "
+                               "empty one in '{}'",
+                               name, list)};
+    }
   }
   return OkStatus();
 }
@@ -101,7 +136,10 @@ int Main(int argc, char** argv) {
     return kExitUsage;
   }
   for (const auto& [sub, body] : bodies) {
-    if (sub->parsed()) return Finish(body());
+    if (!sub->parsed()) continue;
+    const Status lists =
+        RefuseEmptyElements(*sub, std::span(argv, static_cast<size_t>(argc)));
+    return Finish(lists.ok() ? body() : lists);
   }
   return kExitUsage;
 }
@@ -113,6 +151,8 @@ int main(int argc, char** argv) {
   // A file size limit shall be an error of the write, not the end of the
   // process.
   std::signal(SIGXFSZ, SIG_IGN);
+  // So shall a reader of the output that goes away.
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     return hexllm::cli::Main(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -45,7 +45,8 @@ You are Granite, developed by IBM. You are a helpful AI assistant.<|end_of_text|
 {% endif %}{% for message in messages %}<|start_of_role|>{{ message.role }}<|end_of_role|>{{ message.content }}<|end_of_text|>
 {% endfor %}{% if add_generation_prompt %}<|start_of_role|>assistant<|end_of_role|>{% endif %})";
 
-// Phi-4-mini.
+// Phi-4-mini. Phi-3's has lines, and the vocabulary of Llama 2 with
+// placeholders.
 constexpr std::string_view kPhiNeeds[] = {"<|user|>", "<|assistant|>",
                                           "<|end|>"};
 constexpr std::string_view kPhi =
@@ -81,7 +82,7 @@ constexpr FallbackTemplate kTemplates[] = {
     {"gemma", kGemmaNeeds, Checked<kGemma>::kText},
     {"chatml", kChatmlNeeds, Checked<kChatml>::kText},
     {"granite", kGraniteNeeds, Checked<kGranite>::kText},
-    {"phi", kPhiNeeds, Checked<kPhi>::kText},
+    {"phi", kPhiNeeds, Checked<kPhi>::kText, "<|placeholder1|>"},
     {"glm", kGlmNeeds, Checked<kGlm>::kText},
 };
 
@@ -99,7 +100,8 @@ const FallbackTemplate* FindFallbackTemplate(const TokenizerData& data) {
     return spellings.contains(token);
   };
   for (const FallbackTemplate& row : kTemplates) {
-    if (std::all_of(row.needs.begin(), row.needs.end(), known)) return &row;
+    const bool fits = std::all_of(row.needs.begin(), row.needs.end(), known);
+    if (fits && (row.lacks.empty() || !known(row.lacks))) return &row;
   }
   return nullptr;
 }

@@ -16,6 +16,8 @@ struct FallbackTemplate {
   // Tokens that the vocabulary must have, all of them.
   std::span<const std::string_view> needs;
   std::string_view source;  // Jinja
+  // A token of another family that has all of these too; empty = none.
+  std::string_view lacks = {};
 };
 
 // All rows; of two that fit, the earlier counts.

@@ -88,6 +88,17 @@ TEST(FallbackTemplate, EachFamilyRendersItsForm) {
   }
 }
 
+// Phi-3 has Phi-4-mini's tokens and another template.
+TEST(FallbackTemplate, Phi3GetsNone) {
+  TokenizerData data;
+  for (const char* piece : {"<|user|>", "<|assistant|>", "<|end|>", ""})
+    data.pieces.Add(piece);
+  ASSERT_NE(FindFallbackTemplate(data), nullptr);
+  EXPECT_EQ(FindFallbackTemplate(data)->family, "phi");
+  data.pieces.Add("<|placeholder1|>");
+  EXPECT_EQ(FindFallbackTemplate(data), nullptr);
+}
+
 TEST(FallbackTemplate, MessagesThatAreNoStringsAreRefused) {
   const Json parts = {{{"type", "text"}, {"text", "Hi"}}};
   const Json bad[] = {

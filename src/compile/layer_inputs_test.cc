@@ -23,7 +23,7 @@ TEST(SampledTokens, HaveTheFirstOfEachSequence) {
   const std::vector<bool> sampled =
       SampledTokens(OfLengths({7, 100, 1, 1000}), 50);
   ASSERT_EQ(sampled.size(), 1108u);
-  for (const size_t first : {0, 7, 107, 108}) EXPECT_TRUE(sampled[first]);
+  for (const size_t first : {0u, 7u, 107u, 108u}) EXPECT_TRUE(sampled[first]);
   const auto count = std::ranges::count(sampled, true);
   EXPECT_GE(count, 48);
   EXPECT_LE(count, 54);

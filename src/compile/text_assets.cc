@@ -101,6 +101,8 @@ Result<TextAssets> HfAssets(const std::string& folder) {
 }
 
 constexpr std::string_view kGgufModel = "tokenizer.ggml.model";
+// What llama.cpp's converter writes for models without a vocabulary.
+constexpr std::string_view kNoVocabulary = "none";
 
 template <typename T>
 std::optional<int64_t> AsInt64(const std::optional<T>& value) {
@@ -114,6 +116,7 @@ Result<std::optional<TokenizerData>> GgufTokenizerData(
   if (!metadata.Has(kGgufModel)) return std::optional<TokenizerData>();
   GgufTokenizer gguf;
   HX_ASSIGN_OR_RETURN(gguf.model, metadata.GetString(kGgufModel));
+  if (gguf.model == kNoVocabulary) return std::optional<TokenizerData>();
   HX_ASSIGN_OR_RETURN(const auto pre,
                       metadata.FindString("tokenizer.ggml.pre"));
   gguf.pre = pre.value_or("");

@@ -6,18 +6,16 @@
 
 #include <filesystem>
 
+#include "tests/support/golden_tensors.h"
 #include "tests/support/temp_dir.h"
 
 namespace hexllm {
 namespace {
 
+using testing::DataPath;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::TempDir;
-
-std::string DataPath(const std::string& name) {
-  return std::string(HEXLLM_SOURCE_DIR) + "/tests/data/" + name;
-}
 
 // The assets of a model of tests/data with this tokenizer.
 Result<TextAssets> Load(const std::string& model,

@@ -55,6 +55,11 @@ Status ApplyOverride(const std::string& text, Json& config) {
     return Error{ErrorCode::kUsage,
                  fmt::format("--set: expected KEY=VALUE, found '{}'", text)};
   const std::string value = text.substr(equals + 1);
+  if (value.empty())
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--set {}: expected a value, found an empty one; "
+                             "an empty text is \"\"",
+                             Quoted(text.substr(0, equals)))};
   HX_ASSIGN_OR_RETURN(Json * place, FindPlace(text.substr(0, equals), config));
   auto parsed = ParseJson(value);
   *place = parsed.ok() ? std::move(*parsed) : Json(value);

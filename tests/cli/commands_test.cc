@@ -258,7 +258,8 @@ TEST(Commands, SessionsGoOn) {
 // An error in a later turn costs nothing of those before it.
 TEST(Commands, SessionsKeepWhatWasSaidBeforeAnError) {
   const TempDir dir;
-  const auto run = [&](const std::vector<std::string>& prompts) {
+  const auto run = [&](const std::vector<std::string>& prompts,
+                       const std::string& after = "") {
     std::vector<std::string> args = {"run",
                                      Model(),
                                      "-q",
@@ -273,7 +274,7 @@ TEST(Commands, SessionsKeepWhatWasSaidBeforeAnError) {
                                      dir.File("s")};
     for (const std::string& prompt : prompts)
       args.insert(args.end(), {"-p", prompt});
-    return RunHexllm(args);
+    return RunHexllm(args, "", after);
   };
   const std::string too_long(400, '7');
   const Outcome first = run({"Hi"});
@@ -288,6 +289,9 @@ TEST(Commands, SessionsKeepWhatWasSaidBeforeAnError) {
   std::filesystem::remove(dir.File("s"));
   EXPECT_EQ(run({too_long}).status, 2);
   EXPECT_FALSE(std::filesystem::exists(dir.File("s")));
+  // Nor does an answer that cannot be printed.
+  EXPECT_EQ(run({"Hi"}, " >/dev/full").status, 5);
+  EXPECT_TRUE(std::filesystem::exists(dir.File("s")));
 }
 
 // ExecuTorch's multi-turn example: five tokens a turn, no template.

@@ -87,6 +87,12 @@ TEST(Flags, EmptyValues) {
                 {flag + ": expected a value, found an empty one"});
   }
   ExpectError(RunHexllm({"run", ""}), kUsage, {"model: expected a value"});
+  for (const char* list : {"fp,", ",fp", "fp,,qdq"}) {
+    const std::string error = "--stages: expected a value between commas";
+    ExpectError(RunHexllm({"eval", "x", "--stages", list}), kUsage, {error});
+    ExpectError(RunHexllm({"eval", "x", std::string("--stages=") + list}),
+                kUsage, {error});
+  }
   // What follows "=" is the value, not the next word.
   ExpectError(RunHexllm({"run", "m.hxl", "--save-session=", "-q"}), kUsage,
               {"--save-session: expected a value"});
@@ -102,6 +108,9 @@ TEST(Flags, NamesThatThereAreNot) {
                            flag, value}),
                 kUsage, {"'" + value + "'"});
   }
+  ExpectError(RunHexllm({"logits", dir.path(), "--set", "a=", "--tokens", "1",
+                         "-o", dir.File("o")}),
+              kUsage, {"--set 'a': expected a value"});
   ExpectError(
       RunHexllm({"run", dir.path(), "--max-new-tokens", "4294967296"}), kUsage,
       {"--max-new-tokens: expected a whole number from 0 to 4294967295"});

@@ -178,6 +178,7 @@ std::string BuildGguf(const Family& family, const Json& config,
           : Uint(config, "hidden_size") / Uint(config, "num_attention_heads");
   GgufBuilder gguf;
   gguf.Add<std::string>("general.architecture", arch)
+      .Add<std::string>("tokenizer.ggml.model", "none")
       .Add<uint32_t>(arch + ".embedding_length", Uint(config, "hidden_size"))
       .Add<uint32_t>(arch + ".block_count", Uint(config, "num_hidden_layers"))
       .Add<uint32_t>(arch + ".feed_forward_length",
