@@ -179,12 +179,13 @@ Status Merge(const MergeFlags& flags) {
     parts.push_back(std::move(part).value());
   }
   HX_ASSIGN_OR_RETURN(const EvalResult merged, MergeShards(std::move(parts)));
+  HX_RETURN_IF_ERROR(files.Write(merged, WithItems::kNo));
   for (const TaskResult& task : merged.tasks) {
     for (size_t stage = 0; stage < task.stages.size(); ++stage)
       HX_RETURN_IF_ERROR(Print(StageLine(task, stage)));
     HX_RETURN_IF_ERROR(Print(FootLine(task, merged.shard)));
   }
-  return files.Write(merged, WithItems::kNo);
+  return OkStatus();
 }
 
 void AddReportFlags(CLI::App& app, EvalOutputs& outputs) {

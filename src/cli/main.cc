@@ -1,5 +1,6 @@
 // The hexllm program: parses the command line, runs one command, prints its
 // error, returns its exit status.
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -98,6 +99,16 @@ Status RefuseEmptyElements(const CLI::App& app, std::span<char*> words) {
   return OkStatus();
 }
 
+// A standard stream that is closed shall stay so: the first file that is opened
+// would take its number, and what is printed. Of /dev/null opened for reading,
+// every write fails.
+void KeepStandardStreams() {
+  for (int stream = 0; stream <= 2; ++stream) {
+    if (fcntl(stream, F_GETFD) == -1)
+      static_cast<void>(open("/dev/null", O_RDONLY));
+  }
+}
+
 constexpr int kExitUsage = static_cast<int>(ErrorCode::kUsage);
 constexpr int kExitBug = 70;
 
@@ -148,6 +159,7 @@ int Main(int argc, char** argv) {
 }  // namespace hexllm::cli
 
 int main(int argc, char** argv) {
+  hexllm::cli::KeepStandardStreams();
   // A file size limit shall be an error of the write, not the end of the
   // process.
   std::signal(SIGXFSZ, SIG_IGN);

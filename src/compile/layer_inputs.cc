@@ -53,11 +53,15 @@ void AddNormalized(std::span<const float> row, std::vector<float>& rows) {
 std::vector<bool> SampledTokens(const TokenSequences& sequences, int64_t most) {
   const int64_t total = TotalTokens(sequences);
   const int64_t wanted = std::min(total, most);
+  const size_t step = sequences.size() / kMostFirstTokens + 1;
   std::vector<bool> sampled;
-  for (const auto& sequence : sequences) {
-    for (int64_t i = 0; i < std::ssize(sequence); ++i)
-      sampled.push_back(i == 0 ||
-                        i * wanted / total != (i - 1) * wanted / total);
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    for (size_t i = 0; i < sequences[s].size(); ++i) {
+      const int64_t before = std::ssize(sampled);
+      sampled.push_back((i == 0 && s % step == 0) ||
+                        before * wanted / total !=
+                            (before + 1) * wanted / total);
+    }
   }
   return sampled;
 }

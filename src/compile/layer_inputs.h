@@ -23,10 +23,13 @@ namespace hexllm {
 inline constexpr int64_t kSampledTokens = 1024;
 inline constexpr int64_t kWidestMoments = 2048;
 
-// Which of all tokens, in the sequences' order: the first of each sequence and
-// others at even distances, `most` and one a sequence at most. First tokens are
-// what models use as attention sinks: weights whose inputs are great there
-// alone would pass for unused without them.
+// Of how many sequences the first token is sampled besides, at most.
+inline constexpr size_t kMostFirstTokens = 64;
+
+// Which of all tokens, in the sequences' order: `most` at even distances, and
+// the first of each sequence, or of every so many. First tokens are what models
+// use as attention sinks: weights whose inputs are great there alone would pass
+// for unused without them.
 std::vector<bool> SampledTokens(const TokenSequences& sequences, int64_t most);
 
 // Each row is scaled to a mean square of 1: what follows a layer's output is

@@ -292,6 +292,10 @@ TEST(Commands, SessionsKeepWhatWasSaidBeforeAnError) {
   // Nor does an answer that cannot be printed.
   EXPECT_EQ(run({"Hi"}, " >/dev/full").status, 5);
   EXPECT_TRUE(std::filesystem::exists(dir.File("s")));
+  // Nor one that has nowhere to go, which is not into the file.
+  std::filesystem::remove(dir.File("s"));
+  EXPECT_EQ(run({"Hi"}, " >&-").status, 5);
+  EXPECT_TRUE(std::filesystem::exists(dir.File("s")));
 }
 
 // ExecuTorch's multi-turn example: five tokens a turn, no template.
