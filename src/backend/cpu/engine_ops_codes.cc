@@ -154,8 +154,8 @@ void ConvertCodes(const Step& step, int64_t at, int64_t n) {
 
 // --- Rows of codes ---
 
-// Writes a chunk of numbers as codes less `centre`, zeros beyond the `count`
-// first; returns the sum of what it wrote.
+// Writes a chunk of numbers as codes less their centre, zeros beyond the
+// `count` first; returns the sum of what it wrote.
 int64_t WriteChunk(const Chunk<float>& x, int64_t count, const Grid& grid,
                    int16_t* out) {
   const float inverse = 1.0f / grid.scale;

@@ -24,7 +24,6 @@ constexpr int64_t kWideBlocks = 16;
 static_assert(kWideBlocks * kQuantBlock / 2 * 32768 * 255 < INT32_MAX);
 
 constexpr int64_t kGroupsPerBlock = kQuantBlock / kPackedGroup;
-constexpr int64_t kGroupBytes = kPackedRows * kPackedGroup;
 
 // Sums of a tile, place times those of one plane of weights. `w` is that of the
 // tile's first lane.
@@ -47,7 +46,7 @@ HX_INLINE void AddPlane(const CodeMatMulArgs& args, const int16_t* x,
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) acc[r] = D::StartWide();
     for (int64_t g = begin; g < end; ++g) {
-      const uint8_t* at = w + g * kGroupBytes;
+      const uint8_t* at = w + g * kLineBytes;
       if constexpr (kRows < D::kWideRows) {
         __builtin_prefetch(at + kAskAhead, 0, 2);
       }

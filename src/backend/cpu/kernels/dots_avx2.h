@@ -27,9 +27,6 @@ struct DotsAvx2 {
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
   HX_INLINE static F FromInt(I a) { return _mm256_cvtepi32_ps(a); }
-  HX_INLINE static void StoreInts(int32_t* p, I a) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a);
-  }
 
   using W = __m256i;
   HX_INLINE static W LoadW(const uint8_t* p) {

@@ -31,9 +31,6 @@ struct DotsAvx512Registers {
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
   HX_INLINE static F FromInt(I a) { return _mm512_cvtepi32_ps(a); }
-  HX_INLINE static void StoreInts(int32_t* p, I a) {
-    _mm512_storeu_si512(p, a);
-  }
 
   // --- Bytes (a part of a line) and 16-bit codes: rows 0 to 7, then 8 to 15;
   // two sums of 32 bits for each row.

@@ -27,7 +27,6 @@ struct DotsNeonRegisters {
     return vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p)));
   }
   HX_INLINE static F FromInt(I a) { return vcvtq_f32_s32(a); }
-  HX_INLINE static void StoreInts(int32_t* p, I a) { vst1q_s32(p, a); }
 
   using W = uint8x16_t;
   HX_INLINE static W LoadW(const uint8_t* p) { return vld1q_u8(p); }
