@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "artifact/writer.h"
 #include "base/check.h"
 #include "ir/encode.h"
+#include "ir/float_constant.h"
 #include "ir/verify.h"
 #include "quant/hadamard.h"
 #include "quant/weight_encoding.h"
@@ -92,11 +92,8 @@ Result<ir::Constant> HeadRotation(int64_t head_dim,
                     head_dim)};
   }
   const std::vector<float> matrix = quant::HadamardMatrix(head_dim);
-  ir::Constant constant{.name = "evictor.head_rotation",
-                        .type = {DType::kF32, {head_dim, head_dim}}};
-  constant.owned = std::make_shared<const std::string>(
-      AsText(std::as_bytes(std::span(matrix))));
-  constant.bytes = AsBytes(*constant.owned);
+  ir::Constant constant = ir::MakeFloatConstant("evictor.head_rotation",
+                                                {head_dim, head_dim}, matrix);
   if (!encoding) return constant;
   const std::string_view scheme = ir::HasCodes(*encoding) ? "16a8w" : "fp16";
   HX_ASSIGN_OR_RETURN(

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/quote.h"
+#include "ir/float_constant.h"
 #include "quant/bias_room.h"
 #include "quant/weight_encoding.h"
 
@@ -134,21 +135,10 @@ ir::ConstantId ConstantEncoder::Sum(ir::ConstantId id, float offset) {
   const auto [sum, added] = sums_.try_emplace({id, offset});
   if (!added) return sum->second;
   const ir::Constant& stored = constants_[id];
-  const auto width = static_cast<size_t>(ir::RowElems(stored));
-  std::vector<float> values(static_cast<size_t>(ir::NumRows(stored)) * width);
-  for (size_t row = 0; row * width < values.size(); ++row) {
-    ir::ReadRow(stored, static_cast<int64_t>(row),
-                std::span(values).subspan(row * width, width));
-  }
+  std::vector<float> values = ir::ReadAllRows(stored);
   for (float& value : values) value += offset;
-  const ByteSpan bytes = std::as_bytes(std::span(values));
-  auto owned = std::make_shared<const std::string>(
-      reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return sum->second = constants_.Add(
-             {.name = stored.name,
-              .type = {.dtype = DType::kF32, .shape = stored.type.shape},
-              .bytes = std::as_bytes(std::span(*owned)),
-              .owned = owned});
+             ir::MakeFloatConstant(stored.name, stored.type.shape, values));
 }
 
 }  // namespace hexllm::quant

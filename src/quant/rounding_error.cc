@@ -1,11 +1,11 @@
 #include "quant/rounding_error.h"
 
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "ir/encode.h"
+#include "ir/float_constant.h"
 #include "quant/weight_encoding.h"
 
 namespace hexllm::quant {
@@ -54,22 +54,9 @@ Result<ir::Constant> RoundedWeight(const ir::Constant& weight,
     simple.weight_observer = WeightObserverKind::kMse;
   HX_ASSIGN_OR_RETURN(const ir::Encoding encoding,
                       WeightEncoding(weight, simple, nullptr));
-  const auto columns = static_cast<size_t>(ir::RowElems(weight));
-  const auto rows = static_cast<size_t>(ir::NumRows(weight));
-  std::vector<float> values(rows * columns);
-  for (size_t i = 0; i < rows; ++i) {
-    ir::ReadRow(weight, static_cast<int64_t>(i),
-                std::span(values).subspan(i * columns, columns));
-  }
+  std::vector<float> values = ir::ReadAllRows(weight);
   ir::RoundToEncoding(encoding, weight.type.shape, values);
-  std::string bytes(values.size() * sizeof(float), '\0');
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  const auto owned = std::make_shared<const std::string>(std::move(bytes));
-  return ir::Constant{
-      .name = weight.name,
-      .type = {.dtype = DType::kF32, .shape = weight.type.shape},
-      .bytes = AsBytes(*owned),
-      .owned = owned};
+  return ir::MakeFloatConstant(weight.name, weight.type.shape, values);
 }
 
 ir::Constant SampleRows(const ir::Constant& weight, int64_t most) {
