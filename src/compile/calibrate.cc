@@ -10,8 +10,6 @@
 #include "base/quote.h"
 #include "compile/calibration_cache.h"
 #include "compile/key_statistics.h"
-#include "compile/tapped_run.h"
-#include "compile/taps.h"
 #include "models/rope_table.h"
 #include "quant/observer.h"
 
@@ -20,13 +18,6 @@ namespace {
 
 constexpr std::string_view kMaskedScores = ".masked_scores";
 constexpr std::string_view kKeyCache = ".k_cache";
-
-TappedRun RunOf(const CalibrationJob& job) {
-  return {.source = job.source,
-          .sequences = job.sequences,
-          .threads = job.threads,
-          .progress = job.progress};
-}
 
 // Observers of all tapped values.
 class Observers {
@@ -104,41 +95,37 @@ void AddRopeRanges(const models::ModelSource& source, int64_t positions,
 }
 
 // Runs everything and observes it.
-Result<Calibration> Observe(
-    const CalibrationJob& job,
-    const std::shared_ptr<const artifact::Artifact>& artifact) {
+Result<Calibration> Observe(const CalibrationJob& job) {
   Observers observers(job);
   const auto observe = [&](const TapView& tap) {
     observers.Add(tap);
-    return OkStatus();
+    return job.on_tap ? job.on_tap(tap) : OkStatus();
   };
-  HX_RETURN_IF_ERROR(RunTapped(RunOf(job), artifact, "calibrate", observe));
+  HX_RETURN_IF_ERROR(
+      RunTapped(job.run, "calibrate", job.run.progress, observe));
   return observers.Finish();
 }
 
 // From the cache, or observed and put there.
-Result<Calibration> FindOrObserve(
-    const CalibrationJob& job,
-    const std::shared_ptr<const artifact::Artifact>& artifact) {
-  if (job.cache == nullptr) return Observe(job, artifact);
-  const Digest key = CalibrationKey(job, *artifact);
-  if (const auto entry = job.cache->Find(key, job.progress)) {
-    job.progress.Note("calibration: from the cache");
+Result<Calibration> FindOrObserve(const CalibrationJob& job) {
+  if (job.cache == nullptr) return Observe(job);
+  ProgressSink& progress = job.run.progress;
+  const Digest key = CalibrationKey(job);
+  if (const auto entry = job.cache->Find(key, progress)) {
+    progress.Note("calibration: from the cache");
     return DecodeCalibration(entry->bytes);
   }
-  HX_ASSIGN_OR_RETURN(Calibration made, Observe(job, artifact));
-  job.cache->Store(key, AsBytes(EncodeCalibration(made)), job.progress);
+  HX_ASSIGN_OR_RETURN(Calibration made, Observe(job));
+  job.cache->Store(key, AsBytes(EncodeCalibration(made)), progress);
   return made;
 }
 
 }  // namespace
 
 Result<Calibration> Calibrate(const CalibrationJob& job) {
-  HX_CHECK(!job.sequences.empty());
-  HX_ASSIGN_OR_RETURN(const auto artifact, BuildTapped(RunOf(job), AddTaps));
-  HX_ASSIGN_OR_RETURN(Calibration result, FindOrObserve(job, artifact));
+  HX_ASSIGN_OR_RETURN(Calibration result, FindOrObserve(job));
   AddRopeRanges(job.source,
-                static_cast<int64_t>(LongestSequence(job.sequences)),
+                static_cast<int64_t>(LongestSequence(job.run.sequences)),
                 result.ranges);
   return result;
 }

@@ -1,16 +1,14 @@
-// Observes the activations of a model: runs its target-lowered float graphs on
-// the CPU engine, in blocks with the KV cache, and feeds every value that wants
-// an encoding to an observer. Used by compile/quantize. Weights stay in the
-// mapped checkpoint.
+// Observes the activations of a model: runs its tapped float graphs
+// (compile/tapped_run.h) and feeds every value that wants an encoding to an
+// observer. Used by compile/quantize.
 #pragma once
 
 #include <map>
 #include <string>
 
 #include "base/file_cache.h"
-#include "base/progress.h"
 #include "base/status.h"
-#include "compile/calibration_set.h"
+#include "compile/tapped_run.h"
 #include "models/model_source.h"
 #include "quant/assign.h"
 #include "quant/recipe.h"
@@ -21,11 +19,11 @@ namespace hexllm {
 struct CalibrationJob {
   const models::ModelSource& source;
   const quant::ResolvedRecipe& recipe;
-  const TokenSequences& sequences;
-  int threads = 0;  // 0 = one per physical core
-  ProgressSink& progress;
+  const TappedRun& run;
   // Where results are looked for and kept; null = nowhere.
   const FileCache* cache = nullptr;
+  // Sees all taps too, if anything runs; may be empty.
+  TapSink on_tap = {};
 };
 
 struct Calibration {

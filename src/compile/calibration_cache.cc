@@ -1,7 +1,5 @@
 #include "compile/calibration_cache.h"
 
-#include "compile/tapped_run.h"
-
 namespace hexllm {
 
 ObserverChoice ChooseObserver(const quant::ResolvedRecipe& recipe,
@@ -13,11 +11,10 @@ ObserverChoice ChooseObserver(const quant::ResolvedRecipe& recipe,
   return {settings, narrow ? 8 : settings.scheme->activation_bits};
 }
 
-Digest CalibrationKey(const CalibrationJob& job,
-                      const artifact::Artifact& tapped) {
+Digest CalibrationKey(const CalibrationJob& job) {
   Hasher key = job.cache->StartKey("calibration");
-  AddToKey(tapped, job.sequences, key);
-  for (const artifact::GraphEntry& graph : tapped.manifest().graphs) {
+  AddToKey(job.run, key);
+  for (const artifact::GraphEntry& graph : job.run.graphs->manifest().graphs) {
     for (const artifact::IoSpec& output : graph.outputs) {
       if (output.role.kind != RoleKind::kTap) continue;
       const auto [settings, bits] =

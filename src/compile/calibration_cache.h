@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "artifact/artifact.h"
 #include "base/bytes.h"
 #include "base/digest.h"
 #include "base/status.h"
@@ -20,10 +19,9 @@ struct ObserverChoice {
 ObserverChoice ChooseObserver(const quant::ResolvedRecipe& recipe,
                               std::string_view value);
 
-// Of what runs (`tapped`: programs, weights, tables), on which ids, and how its
-// taps are observed. job.cache is not null. Reads all weights.
-Digest CalibrationKey(const CalibrationJob& job,
-                      const artifact::Artifact& tapped);
+// Of what runs (programs, weights, tables), on which ids, and how its taps are
+// observed. job.cache is not null. Reads all weights.
+Digest CalibrationKey(const CalibrationJob& job);
 
 std::string EncodeCalibration(const Calibration& calibration);
 // kBadInput for bytes that EncodeCalibration cannot have made.

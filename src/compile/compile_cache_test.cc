@@ -162,14 +162,24 @@ TEST_F(CompileCacheTest, ScalesAndCodesOfWeightsAreKept) {
   constexpr const char* kSampled = "layers' inputs are sampled";
   options_.target = {};
   options_.num_sharding = 1;
-  options_.recipe_json = R"({"name": "r", "defaults": {
-      "scheme": "16a4w", "weight_observer": "seq_mse", "rounding": "gptq"}})";
+  const auto recipe = [](const char* observer) {
+    return fmt::format(R"({{"name": "r", "defaults": {{"scheme": "16a4w",
+        "weight_observer": "{}", "rounding": "gptq"}}}})",
+                       observer);
+  };
+  options_.recipe_json = recipe("seq_mse");
   const std::string first = Compile();
-  EXPECT_THAT(lines_.notes, Contains(kSampled));
   EXPECT_EQ(Compile(), first);
   EXPECT_THAT(lines_.notes, Not(Contains(kSampled)));
+  // Ranges are there, inputs of layers are not.
+  options_.recipe_json = recipe("min_max");
+  const std::string other = Compile();
+  EXPECT_THAT(lines_.reused, Contains("calibration"));
+  EXPECT_THAT(lines_.notes, Contains(kSampled));
   options_.cache_dir.clear();
   options_.threads = 1;
+  EXPECT_EQ(Compile(), other);
+  options_.recipe_json = recipe("seq_mse");
   EXPECT_EQ(Compile(), first);
 }
 

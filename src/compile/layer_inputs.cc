@@ -20,21 +20,6 @@ void ForEachLinear(const ir::Graph& graph, Visit visit) {
     if (node.op == ir::OpKind::kLinear) visit(node);
 }
 
-void AddInputTaps(const std::map<std::string, std::string>& inputs,
-                  ir::Graph& graph) {
-  std::map<std::string, ir::ValueId> taps;
-  ForEachLinear(graph, [&](const ir::Node& linear) {
-    const auto found = inputs.find(graph[linear.output].name);
-    if (found == inputs.end()) return;
-    const ir::ValueId x = linear.inputs[0];
-    // Values of one name that linears read are one value.
-    HX_CHECK(taps.emplace(found->second, x).first->second == x);
-  });
-  for (const auto& [name, value] : taps) {
-    graph.AddOutput({.kind = RoleKind::kTap, .index = 0, .name = name}, value);
-  }
-}
-
 // Rows whose second moments are added together.
 constexpr int64_t kRowsAtOnce = 256;
 
@@ -70,7 +55,11 @@ SampledInputs::SampledInputs(const ir::Module& module,
                              const quant::ResolvedRecipe& recipe,
                              const TappedRun& run, const FileCache* cache,
                              quant::ProductFn product, ThreadPool& pool)
-    : run_(run), cache_(cache), product_(std::move(product)), pool_(pool) {
+    : run_(run),
+      cache_(cache),
+      product_(std::move(product)),
+      pool_(pool),
+      sampled_(SampledTokens(run.sequences, kSampledTokens)) {
   for (const ir::Graph& graph : module.graphs) {
     ForEachLinear(graph, [&](const ir::Node& linear) {
       const std::string& layer = graph[linear.output].name;
@@ -85,57 +74,40 @@ const std::string& SampledInputs::InputOf(const std::string& layer) const {
   return inputs_.at(layer);
 }
 
-Status SampledInputs::Build() {
-  if (tapped_ != nullptr) return OkStatus();
-  HX_ASSIGN_OR_RETURN(tapped_, BuildTapped(run_, [this](ir::Graph& graph) {
-                        AddInputTaps(inputs_, graph);
-                      }));
-  return OkStatus();
-}
-
 Result<Digest> SampledInputs::Key() {
   if (key_) return *key_;
-  HX_RETURN_IF_ERROR(Build());
   HX_CHECK(cache_ != nullptr);
   Hasher key = cache_->StartKey("sampled layer inputs");
   key.AddNumber(kSampledTokens);
   key.AddNumber(kWidestMoments);
-  AddToKey(*tapped_, run_.sequences, key);
+  AddToKey(run_, key);
   return *(key_ = key.Finish());
 }
 
 Result<quant::InputSample> SampledInputs::Sample(const std::string& layer) {
-  if (!has_run_) {
-    // In the middle of another step.
-    run_.progress.Note("layers' inputs are sampled");
-    NullProgress quiet;
-    HX_RETURN_IF_ERROR(Run(quiet));
-  }
   const Kept& kept = kept_.at(InputOf(layer));
+  if (kept.seen == 0) HX_RETURN_IF_ERROR(Run());
+  Finish();
+  HX_CHECK(kept.seen == sampled_.size());
   return quant::InputSample{.rows = kept.rows, .moments = kept.moments};
 }
 
-Status SampledInputs::Prepare() {
-  return cache_ == nullptr ? Run(run_.progress) : OkStatus();
+Status SampledInputs::Run() {
+  run_.progress.Note("layers' inputs are sampled");
+  NullProgress quiet;  // in the middle of another step
+  return RunTapped(run_, "", quiet,
+                   [this](const TapView& tap) { return Add(tap); });
 }
 
-Status SampledInputs::Run(ProgressSink& progress) {
-  HX_RETURN_IF_ERROR(Build());
-  has_run_ = true;
-  sampled_ = SampledTokens(run_.sequences, kSampledTokens);
-  HX_RETURN_IF_ERROR(
-      RunTapped({.source = run_.source,
-                 .sequences = run_.sequences,
-                 .threads = run_.threads,
-                 .progress = progress},
-                tapped_, "sample inputs",
-                [this](const TapView& tap) { return Add(tap); }));
+// Once all rows are there.
+void SampledInputs::Finish() {
+  if (is_finished_) return;
+  is_finished_ = true;
   for (auto& [name, kept] : kept_) {
     if (kept.moments.empty()) continue;
     AddToMoments(kept);
     quant::MirrorUpper(kept.moments, kept.width);
   }
-  return OkStatus();
 }
 
 // Moves the rows that wait.
@@ -146,8 +118,10 @@ void SampledInputs::AddToMoments(Kept& kept) {
 }
 
 Status SampledInputs::Add(const TapView& tap) {
+  const auto found = kept_.find(std::string(tap.name));
+  if (found == kept_.end()) return OkStatus();
   HX_CHECK(tap.first_row == 0 && tap.shape.size() == 2);
-  Kept& kept = kept_.at(std::string(tap.name));
+  Kept& kept = found->second;
   const int64_t width = tap.shape[1];
   const bool by_moments =
       std::ssize(sampled_) > kSampledTokens && width <= kWidestMoments;

@@ -37,11 +37,11 @@ std::vector<bool> SampledTokens(const TokenSequences& sequences, int64_t most);
 // the few tokens that models use as sinks, a thousand times as large as others
 // in what down_proj reads, would be all that counts.
 //
-// Of the layers whose settings want a search. Runs the calibration's tokens
-// once more: in Prepare, or where there is a cache when the first rows are
-// asked for, never when it has all that they are for. The memory is 4 bytes x
-// the widths of all inputs that are not shared (0.9 MB a token of Llama 3.2 1B)
-// x kSampledTokens, or up to kWidestMoments.
+// Of the layers whose settings want a search, from the taps of a run: of the
+// calibration's own (Add), or where that did not run, of one more when the
+// first rows are asked for. The memory is 4 bytes x the widths of all inputs
+// that are not shared (0.9 MB a token of Llama 3.2 1B) x kSampledTokens, or up
+// to kWidestMoments.
 class SampledInputs final : public quant::LayerInputs {
  public:
   // `module`: graphs whose linears are layers of `recipe`. Borrows what `run`
@@ -50,8 +50,11 @@ class SampledInputs final : public quant::LayerInputs {
                 const TappedRun& run, const FileCache* cache,
                 quant::ProductFn product, ThreadPool& pool);
 
-  // Errors of the run, in good time.
-  Status Prepare();
+  // Takes what it needs of a tap of the run's graphs, all of which come in
+  // their order, and that of the tokens. kBadInput naming the value for NaN or
+  // infinity.
+  Status Add(const TapView& tap);
+
   const std::string& InputOf(const std::string& layer) const override;
   Result<quant::InputSample> Sample(const std::string& layer) override;
   Result<Digest> Key() override;
@@ -64,9 +67,8 @@ class SampledInputs final : public quant::LayerInputs {
     int64_t width = 0;
     size_t seen = 0;  // rows of all tokens so far
   };
-  Status Build();
-  Status Run(ProgressSink& progress);
-  Status Add(const TapView& tap);
+  Status Run();
+  void Finish();
   void AddToMoments(Kept& kept);
 
   const TappedRun run_;
@@ -75,10 +77,9 @@ class SampledInputs final : public quant::LayerInputs {
   ThreadPool& pool_;
   std::map<std::string, std::string> inputs_;  // by layer
   std::map<std::string, Kept> kept_;           // by input
-  std::shared_ptr<const artifact::Artifact> tapped_;
-  std::vector<bool> sampled_;  // by token
+  const std::vector<bool> sampled_;            // by token
   std::optional<Digest> key_;
-  bool has_run_ = false;
+  bool is_finished_ = false;
 };
 
 }  // namespace hexllm

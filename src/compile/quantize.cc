@@ -134,6 +134,45 @@ quant::ResolvedRecipe WithoutSearch(quant::ResolvedRecipe recipe) {
   return recipe;
 }
 
+// What is known of a model's activations; nothing before Observe.
+struct Observed {
+  TokenSequences sequences;
+  Calibration calibration;
+  std::optional<WeightTools> tools;  // borrows `sequences`
+
+  const quant::SearchContext* search() const {
+    return tools ? &tools->context() : nullptr;
+  }
+};
+
+// Runs the calibration once for both, ranges and weights.
+Status Observe(const ir::Module& module, const quant::ResolvedRecipe& recipe,
+               const QuantizeJob& job, Observed& observed) {
+  HX_ASSIGN_OR_RETURN(
+      observed.sequences,
+      MakeCalibrationSet(job.calibration, job.text, job.source.config.vocab,
+                         static_cast<size_t>(job.context), job.progress));
+  HX_ASSIGN_OR_RETURN(
+      auto graphs,
+      BuildTapped(job.source, LongestSequence(observed.sequences)));
+  const TappedRun run = {.graphs = std::move(graphs),
+                         .sequences = observed.sequences,
+                         .threads = job.threads,
+                         .progress = job.progress};
+  TapSink on_tap;
+  if (WantsSearch(recipe)) {
+    WeightTools& tools = observed.tools.emplace(
+        module, recipe, run, *job.source.checkpoint, job.cache);
+    on_tap = [&tools](const TapView& tap) { return tools.inputs().Add(tap); };
+  }
+  HX_ASSIGN_OR_RETURN(observed.calibration, Calibrate({.source = job.source,
+                                                       .recipe = recipe,
+                                                       .run = run,
+                                                       .cache = job.cache,
+                                                       .on_tap = on_tap}));
+  return OkStatus();
+}
+
 // Warnings are dropped: they are about numbers.
 Result<TokenSequences> QuantizeWithStandIns(ir::Module& module,
                                             const quant::ResolvedRecipe& recipe,
@@ -207,26 +246,16 @@ Result<TokenSequences> Quantize(ir::Module& module,
                                 const QuantizeJob& job) {
   if (job.stand_ins != nullptr)
     return QuantizeWithStandIns(module, recipe, job);
-  Calibration calibration;
-  TokenSequences sequences;
-  if (NeedsRanges(recipe)) {
-    HX_ASSIGN_OR_RETURN(
-        sequences,
-        MakeCalibrationSet(job.calibration, job.text, job.source.config.vocab,
-                           static_cast<size_t>(job.context), job.progress));
-    HX_ASSIGN_OR_RETURN(calibration, Calibrate({.source = job.source,
-                                                .recipe = recipe,
-                                                .sequences = sequences,
-                                                .threads = job.threads,
-                                                .progress = job.progress,
-                                                .cache = job.cache}));
-  }
   if (!NeedsRanges(recipe) && IsGiven(job.calibration)) {
     return Error{ErrorCode::kUsage,
                  fmt::format("--calib-*: expected with a recipe that "
                              "calibrates, found {}",
                              Quoted(recipe.recipe.name))};
   }
+  Observed observed;
+  if (NeedsRanges(recipe))
+    HX_RETURN_IF_ERROR(Observe(module, recipe, job, observed));
+  const Calibration& calibration = observed.calibration;
   const std::set<int> wide =
       ChooseWideKeys(calibration, recipe.recipe, job.progress);
   const quant::Range stream = quant::ResidualRange(module, calibration.ranges);
@@ -234,28 +263,18 @@ Result<TokenSequences> Quantize(ir::Module& module,
   std::set<std::string> terms;
   if (half)
     terms = ChooseHalfTerms(module, recipe, calibration.ranges, job.progress);
-  std::optional<WeightTools> tools;
-  if (WantsSearch(recipe)) {
-    const TappedRun run = {.source = job.source,
-                           .sequences = sequences,
-                           .threads = job.threads,
-                           .progress = job.progress};
-    tools.emplace(module, recipe, run, job.cache);
-    HX_RETURN_IF_ERROR(tools->Prepare());
-  }
   job.progress.Begin("quantize", "", 0);
   HX_ASSIGN_OR_RETURN(
       const std::vector<std::string> warnings,
-      quant::AssignEncodings(module,
-                             {.recipe = &recipe,
-                              .ranges = &calibration.ranges,
-                              .wide_k_layers = wide,
-                              .half_residual = half,
-                              .half_terms = std::move(terms),
-                              .search = tools ? &tools->context() : nullptr,
-                              .progress = &job.progress}));
+      quant::AssignEncodings(module, {.recipe = &recipe,
+                                      .ranges = &calibration.ranges,
+                                      .wide_k_layers = wide,
+                                      .half_residual = half,
+                                      .half_terms = std::move(terms),
+                                      .search = observed.search(),
+                                      .progress = &job.progress}));
   for (const std::string& warning : warnings) job.progress.Warn(warning);
-  return sequences;
+  return std::move(observed.sequences);
 }
 
 }  // namespace hexllm

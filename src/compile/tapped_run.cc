@@ -1,6 +1,7 @@
 #include "compile/tapped_run.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -9,24 +10,67 @@
 #include "backend/cpu/lower.h"
 #include "backend/engines.h"
 #include "compile/artifact_parts.h"
+#include "compile/taps.h"
 #include "compile/targets.h"
 #include "models/decoder.h"
 #include "passes/pipeline.h"
-#include "runtime/session.h"
+#include "runtime/kv_manager.h"
+#include "runtime/step_graphs.h"
 
 namespace hexllm {
 namespace {
 
-// T of the blocks. Larger ones cost memory for the taps and gain little.
-constexpr size_t kBlockTokens = 32;
+// T of the largest blocks. Larger ones cost memory for the taps and gain
+// little.
+constexpr int64_t kBlockTokens = 32;
 
-// Full blocks first, then what is left token by token: no step has padding.
-Status RunSequence(Session& session, std::span<const int32_t> ids) {
-  session.Reset();
-  const size_t whole = ids.size() / kBlockTokens * kBlockTokens;
-  if (whole > 0) HX_RETURN_IF_ERROR(session.Prefill(ids.first(whole)));
-  for (size_t i = whole; i < ids.size(); ++i)
-    HX_RETURN_IF_ERROR(session.Prefill(ids.subspan(i, 1)));
+// The graphs of a tapped artifact, of T = 1, 2, 4 and so on, on one KV cache.
+class BlockRunner {
+ public:
+  // `engine` outlives it.
+  static Result<BlockRunner> Create(
+      const std::shared_ptr<const artifact::Artifact>& graphs, Engine& engine,
+      const TapSink& on_tap);
+
+  // From an empty cache, in the largest blocks that are full.
+  Status Run(std::span<const int32_t> ids);
+
+ private:
+  std::unique_ptr<KvManager> kv_;  // the runners have its address
+  std::vector<std::unique_ptr<DecoderRunner>> runners_;  // largest T first
+};
+
+Result<BlockRunner> BlockRunner::Create(
+    const std::shared_ptr<const artifact::Artifact>& graphs, Engine& engine,
+    const TapSink& on_tap) {
+  const artifact::Manifest& manifest = graphs->manifest();
+  std::vector<StepGraph> steps = FindStepGraphs(manifest);
+  std::ranges::sort(steps, std::greater(), &StepGraph::step_tokens);
+  HX_ASSIGN_OR_RETURN(KvGeometry geometry, FindKvGeometry(manifest, steps));
+  HX_ASSIGN_OR_RETURN(KvManager kv,
+                      KvManager::Create(engine, std::move(geometry)));
+  BlockRunner made;
+  made.kv_ = std::make_unique<KvManager>(std::move(kv));
+  for (const StepGraph& step : steps) {
+    HX_ASSIGN_OR_RETURN(
+        auto runner,
+        DecoderRunner::Create({graphs, &engine, made.kv_.get(), on_tap}, step));
+    made.runners_.push_back(std::move(runner));
+  }
+  return made;
+}
+
+Status BlockRunner::Run(std::span<const int32_t> ids) {
+  kv_->Reset();
+  for (const auto& runner : runners_)
+    runner->ChooseRope(static_cast<uint32_t>(ids.size()));
+  for (const auto& runner : runners_) {
+    const size_t tokens = runner->step_tokens();
+    for (; ids.size() >= tokens; ids = ids.subspan(tokens)) {
+      HX_RETURN_IF_ERROR(runner->Step(ids.first(tokens)));
+      runner->Commit();
+    }
+  }
   return OkStatus();
 }
 
@@ -56,48 +100,44 @@ Result<std::shared_ptr<const artifact::Artifact>> LowerInMemory(
 }
 
 Result<std::shared_ptr<const artifact::Artifact>> BuildTapped(
-    const TappedRun& run, const std::function<void(ir::Graph&)>& add_taps) {
-  const size_t longest = LongestSequence(run.sequences);
-  const auto block = static_cast<int64_t>(std::min(kBlockTokens, longest));
+    const models::ModelSource& source, size_t longest) {
   const auto context = static_cast<int64_t>(longest);
-  std::vector<models::GraphRequest> requests;
-  if (block > 1) {
-    requests.push_back({GraphKind::kPrefill, block, context, LogitsRows::kAll});
-  }
-  requests.push_back({GraphKind::kKv, 1, context, LogitsRows::kAll});
+  std::vector<models::GraphRequest> requests = {
+      {GraphKind::kKv, 1, context, LogitsRows::kAll}};
+  for (int64_t t = 2; t <= std::min(kBlockTokens, context); t *= 2)
+    requests.push_back({GraphKind::kPrefill, t, context, LogitsRows::kAll});
   HX_ASSIGN_OR_RETURN(ir::Module module,
-                      models::BuildDecoder(run.source, requests));
+                      models::BuildDecoder(source, requests));
   HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, {}));
-  for (ir::Graph& graph : module.graphs) add_taps(graph);
-  return LowerInMemory(run.source, module);
+  for (ir::Graph& graph : module.graphs) {
+    AddInputTaps(graph);
+    AddTaps(graph);
+  }
+  return LowerInMemory(source, module);
 }
 
-void AddToKey(const artifact::Artifact& tapped, const TokenSequences& sequences,
-              Hasher& key) {
-  artifact::Manifest manifest = tapped.manifest();
+void AddToKey(const TappedRun& run, Hasher& key) {
+  artifact::Manifest manifest = run.graphs->manifest();
   manifest.model_name.clear();  // where the model lies does not matter
   key.Add(artifact::EncodeManifest(manifest));
   for (uint32_t i = 0; i < manifest.segments.size(); ++i)
-    key.Add(tapped.Segment(i));
-  for (const std::vector<int32_t>& ids : sequences)
+    key.Add(run.graphs->Segment(i));
+  for (const std::vector<int32_t>& ids : run.sequences)
     key.AddNumbers<int32_t>(ids);
 }
 
-Status RunTapped(const TappedRun& run,
-                 const std::shared_ptr<const artifact::Artifact>& tapped,
-                 std::string_view step, const TapSink& on_tap) {
+Status RunTapped(const TappedRun& run, std::string_view step,
+                 ProgressSink& progress, const TapSink& on_tap) {
   HX_ASSIGN_OR_RETURN(const auto engine,
                       CreateEngine("cpu", {.threads = run.threads}));
-  SessionOptions options;
-  options.on_tap = on_tap;
-  HX_ASSIGN_OR_RETURN(const auto session,
-                      Session::Create({tapped, engine.get(), options}));
-  run.progress.Begin(step, "tokens", TotalTokens(run.sequences));
+  HX_ASSIGN_OR_RETURN(BlockRunner runner,
+                      BlockRunner::Create(run.graphs, *engine, on_tap));
+  progress.Begin(step, "tokens", TotalTokens(run.sequences));
   int64_t done = 0;
   for (const auto& ids : run.sequences) {
-    HX_RETURN_IF_ERROR(RunSequence(*session, ids));
+    HX_RETURN_IF_ERROR(runner.Run(ids));
     done += std::ssize(ids);
-    run.progress.Update(done);
+    progress.Update(done);
   }
   return OkStatus();
 }

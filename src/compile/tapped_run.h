@@ -1,10 +1,9 @@
 // Token sequences run through the target-lowered float graphs of a model on the
 // CPU engine, in blocks with the KV cache, with inner values as taps. Used by
-// compile/calibrate, compile/layer_inputs and compile/layer_probe. Weights stay
-// in the mapped checkpoint.
+// compile/quantize, compile/calibrate, compile/layer_inputs and
+// compile/layer_probe. Weights stay in the mapped checkpoint.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "artifact/artifact.h"
@@ -18,11 +17,11 @@
 
 namespace hexllm {
 
-// What is run; borrowed.
+// What is run; all but the graphs is borrowed.
 struct TappedRun {
-  const models::ModelSource& source;
-  const TokenSequences& sequences;  // not empty
-  int threads = 0;                  // 0 = one per physical core
+  std::shared_ptr<const artifact::Artifact> graphs;  // of BuildTapped
+  const TokenSequences& sequences;                   // not empty
+  int threads = 0;  // 0 = one per physical core
   ProgressSink& progress;
 };
 
@@ -36,19 +35,18 @@ int64_t TotalTokens(const TokenSequences& sequences);
 Result<std::shared_ptr<const artifact::Artifact>> LowerInMemory(
     const models::ModelSource& source, const ir::Module& module);
 
-// The graphs, to each of which `add_taps` gave its taps.
+// The float graphs as targets with encodings get them, with all observed values
+// and all inputs of linears as taps, for sequences of up to `longest` tokens.
 Result<std::shared_ptr<const artifact::Artifact>> BuildTapped(
-    const TappedRun& run, const std::function<void(ir::Graph&)>& add_taps);
+    const models::ModelSource& source, size_t longest);
 
 // Adds what runs (programs, weights, tables) and on which ids. Reads all
 // weights.
-void AddToKey(const artifact::Artifact& tapped, const TokenSequences& sequences,
-              Hasher& key);
+void AddToKey(const TappedRun& run, Hasher& key);
 
-// Runs everything; `step` is what progress calls it. No step has padding: rows
-// of a tap begin at 0.
-Status RunTapped(const TappedRun& run,
-                 const std::shared_ptr<const artifact::Artifact>& tapped,
-                 std::string_view step, const TapSink& on_tap);
+// Runs everything; `step` is what `progress` calls it. No step has padding:
+// rows of a tap begin at 0.
+Status RunTapped(const TappedRun& run, std::string_view step,
+                 ProgressSink& progress, const TapSink& on_tap);
 
 }  // namespace hexllm

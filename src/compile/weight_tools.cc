@@ -38,7 +38,8 @@ void Multiply(const quant::ProductArgs& p) {
 
 WeightTools::WeightTools(const ir::Module& module,
                          const quant::ResolvedRecipe& recipe,
-                         const TappedRun& run, const FileCache* cache)
+                         const TappedRun& run, const Checkpoint& checkpoint,
+                         const FileCache* cache)
     : pool_(run.threads > 0 ? run.threads : cpu::PhysicalCores()),
       inputs_(module, recipe, run, cache, Multiply, pool_),
       context_{.inputs = inputs_,
@@ -46,7 +47,7 @@ WeightTools::WeightTools(const ir::Module& module,
                .pool = pool_,
                .progress = run.progress,
                .cache = cache,
-               .release = [&checkpoint = *run.source.checkpoint] {
+               .release = [&checkpoint] {
                  for (const TensorView& tensor : checkpoint.tensors())
                    checkpoint.DropPages(tensor);
                }} {}

@@ -11,11 +11,12 @@ class WeightTools {
  public:
   // Borrows all that the arguments name, which must outlive this.
   WeightTools(const ir::Module& module, const quant::ResolvedRecipe& recipe,
-              const TappedRun& run, const FileCache* cache);
+              const TappedRun& run, const Checkpoint& checkpoint,
+              const FileCache* cache);
   WeightTools(const WeightTools&) = delete;
   WeightTools& operator=(const WeightTools&) = delete;
 
-  Status Prepare() { return inputs_.Prepare(); }
+  SampledInputs& inputs() { return inputs_; }
   const quant::SearchContext& context() const { return context_; }
 
  private:
