@@ -149,8 +149,8 @@ Status Eval(const EvalFlags& flags) {
                     .mode = flags.mode,
                     .shard = flags.shard};
   if (!flags.tasks.empty())
-    HX_RETURN_IF_ERROR(RunTasks(flags, result, progress));
-  HX_RETURN_IF_ERROR(RunComparisons(flags, result, progress));
+    HX_RETURN_IF_ERROR(RunTasks(flags, files, result, progress));
+  HX_RETURN_IF_ERROR(RunComparisons(flags, files, result, progress));
   progress.Finish();
   const bool with_items = flags.log_samples || flags.sharded;
   return files.Write(result, with_items ? WithItems::kYes : WithItems::kNo);

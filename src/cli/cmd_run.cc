@@ -200,6 +200,12 @@ Status RunText(const Flags& flags, Session& session, OutputFile* save) {
   return turns.end;
 }
 
+bool HasAnswered(const Statistics& statistics) {
+  return std::ranges::any_of(statistics.turns, [](const TurnStatistics& turn) {
+    return turn.new_tokens > 0;
+  });
+}
+
 Status Run(const Flags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
   std::vector<std::string> inputs = FilesOf(flags.quant, flags.compile.source);
@@ -232,13 +238,15 @@ Status Run(const Flags& flags) {
   const GenerateOptions options = OptionsFor(flags, *session);
   HX_RETURN_IF_ERROR(ValidateSamplerOptions(options.sampler));
   OutputFile* save = save_file ? &*save_file : nullptr;
-  HX_RETURN_IF_ERROR(flags.ids.empty()
-                         ? RunText(flags, *session, save)
-                         : RunIds(flags, *session, options, save));
-  if (!stats_file) return OkStatus();
-  HX_RETURN_IF_ERROR(stats_file->Write(
-      AsBytes(DumpJson(StatisticsToJson(session->statistics())) + "\n")));
-  return stats_file->Commit();
+  Status ran = flags.ids.empty() ? RunText(flags, *session, save)
+                                 : RunIds(flags, *session, options, save);
+  // Nor is what was measured.
+  if (stats_file && (ran.ok() || HasAnswered(session->statistics()))) {
+    HX_RETURN_IF_ERROR(stats_file->Write(
+        AsBytes(DumpJson(StatisticsToJson(session->statistics())) + "\n")));
+    HX_RETURN_IF_ERROR(stats_file->Commit());
+  }
+  return ran;
 }
 
 void AddSamplingFlags(CLI::App& app, SamplingFlags& flags) {

@@ -29,8 +29,9 @@ struct Compared {
 
 class Comparison {
  public:
-  Comparison(const EvalFlags& flags, EvalResult& result, ProgressSink& progress)
-      : flags_(flags), result_(result), progress_(progress) {}
+  Comparison(const EvalFlags& flags, EvalFiles& files, EvalResult& result,
+             ProgressSink& progress)
+      : flags_(flags), files_(files), result_(result), progress_(progress) {}
 
   Status Run(const std::string& stage);
 
@@ -45,6 +46,7 @@ class Comparison {
   Status Bisect(const Compared& reference, const Compared& x);
 
   const EvalFlags& flags_;
+  EvalFiles& files_;
   EvalResult& result_;
   ProgressSink& progress_;
   std::vector<int32_t> ids_;
@@ -159,7 +161,7 @@ Status Comparison::Bisect(const Compared& reference, const Compared& x) {
       CompareTaps({*reference.stage.session, *reference.recorder},
                   {*x.stage.session, *x.recorder}, ids_, block_));
   bisection.first = FindDeparture(bisection.values, flags_.tolerance_db);
-  HX_RETURN_IF_ERROR(PrintNow(BisectionLine(bisection)));
+  HX_RETURN_IF_ERROR(files_.Say(BisectionLine(bisection)));
   result_.bisections.push_back(std::move(bisection));
   return OkStatus();
 }
@@ -181,7 +183,7 @@ Status Comparison::Run(const std::string& stage) {
     if (flags_.sqnr) {
       HX_ASSIGN_OR_RETURN(StageComparison comparison, CompareLogits(fp, x));
       HX_RETURN_IF_ERROR(CompareInside(fp, x, comparison));
-      HX_RETURN_IF_ERROR(PrintNow(ComparisonLine(comparison)));
+      HX_RETURN_IF_ERROR(files_.Say(ComparisonLine(comparison)));
       result_.comparisons.push_back(std::move(comparison));
     }
     if (flags_.bisect && !from_qdq) return Bisect(fp, x);
@@ -218,10 +220,10 @@ Status CheckComparisons(const EvalFlags& flags) {
   return OkStatus();
 }
 
-Status RunComparisons(const EvalFlags& flags, EvalResult& result,
-                      ProgressSink& progress) {
+Status RunComparisons(const EvalFlags& flags, EvalFiles& files,
+                      EvalResult& result, ProgressSink& progress) {
   if (!flags.sqnr && !flags.bisect) return OkStatus();
-  Comparison comparison(flags, result, progress);
+  Comparison comparison(flags, files, result, progress);
   const std::vector<std::string> stages =
       flags.stages.empty() ? std::vector<std::string>{""} : flags.stages;
   for (const std::string& stage : stages) {

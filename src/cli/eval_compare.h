@@ -4,6 +4,7 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/eval_flags.h"
+#include "cli/eval_outputs.h"
 
 namespace hexllm::cli {
 
@@ -15,7 +16,7 @@ Status CheckComparisons(const EvalFlags& flags);
 // Models are compiled anew, with their inner values as outputs; artifacts are
 // taken as they are and show layers only when compiled with --taps. Does
 // nothing without --sqnr and --bisect.
-Status RunComparisons(const EvalFlags& flags, EvalResult& result,
-                      ProgressSink& progress);
+Status RunComparisons(const EvalFlags& flags, EvalFiles& files,
+                      EvalResult& result, ProgressSink& progress);
 
 }  // namespace hexllm::cli

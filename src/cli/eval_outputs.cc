@@ -1,6 +1,7 @@
 #include "cli/eval_outputs.h"
 
 #include "cli/model_argument.h"
+#include "cli/output.h"
 #include "eval/report_html.h"
 #include "eval/report_text.h"
 
@@ -34,11 +35,19 @@ Result<EvalFiles> EvalFiles::Open(const EvalOutputs& outputs,
   return EvalFiles(std::move(json), std::move(csv), std::move(report));
 }
 
+Status EvalFiles::Say(std::string_view text) {
+  Status said = PrintNow(text);
+  if (!json_ && !csv_ && !report_) return said;
+  if (said_.ok()) said_ = std::move(said);
+  return OkStatus();
+}
+
 Status EvalFiles::Write(const EvalResult& result, WithItems with_items) {
   HX_RETURN_IF_ERROR(
       WriteTo(json_, DumpJson(ResultToJson(result, with_items)) + "\n"));
   HX_RETURN_IF_ERROR(WriteTo(csv_, ResultToCsv(result)));
-  return WriteTo(report_, ResultToHtml(result));
+  HX_RETURN_IF_ERROR(WriteTo(report_, ResultToHtml(result)));
+  return said_;
 }
 
 }  // namespace hexllm::cli

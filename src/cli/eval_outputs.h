@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,11 @@ class EvalFiles {
   static Result<EvalFiles> Open(const EvalOutputs& outputs,
                                 const std::string& model,
                                 const std::vector<std::string>& inputs);
+
+  // Prints now. With files, an output that takes nothing is an error of Write:
+  // they are not to be lost with it.
+  Status Say(std::string_view text);
+  // All files, and then what Say kept back.
   Status Write(const EvalResult& result, WithItems with_items);
 
  private:
@@ -30,6 +36,7 @@ class EvalFiles {
         report_(std::move(report)) {}
 
   File json_, csv_, report_;
+  Status said_ = OkStatus();
 };
 
 }  // namespace hexllm::cli

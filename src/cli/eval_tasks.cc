@@ -87,7 +87,7 @@ TaskResult HeadOf(const Task& task) {
           .items = task.items.size()};
 }
 
-// Adds one stage to `result` and prints its line.
+// Adds one stage to `result`.
 Status RunOnStage(const OpenedStage& opened, const Task& task,
                   const RunOptions& options, TaskResult& result,
                   ProgressSink& progress) {
@@ -99,7 +99,7 @@ Status RunOnStage(const OpenedStage& opened, const Task& task,
                       RunTask(*opened.session, task, options, progress));
   measured.figures = FiguresOf(task.kind, measured.items);
   result.stages.push_back(std::move(measured));
-  return PrintNow(StageLine(result, result.stages.size() - 1));
+  return OkStatus();
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ Status CheckTasks(const EvalFlags& flags) {
   return OkStatus();
 }
 
-Status RunTasks(const EvalFlags& flags, EvalResult& result,
+Status RunTasks(const EvalFlags& flags, EvalFiles& files, EvalResult& result,
                 ProgressSink& progress) {
   HX_ASSIGN_OR_RETURN(const uint32_t window, WindowOf(flags));
   std::optional<Journal> journal;
@@ -155,10 +155,12 @@ Status RunTasks(const EvalFlags& flags, EvalResult& result,
                                      .stage = manifest.stage,
                                      .identity = identity},
                                     result.tasks[t], progress));
+      HX_RETURN_IF_ERROR(files.Say(
+          StageLine(result.tasks[t], result.tasks[t].stages.size() - 1)));
     }
   }
   for (const TaskResult& task : result.tasks)
-    HX_RETURN_IF_ERROR(Print(FootLine(task, result.shard)));
+    HX_RETURN_IF_ERROR(files.Say(FootLine(task, result.shard)));
   return OkStatus();
 }
 

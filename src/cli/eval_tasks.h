@@ -4,6 +4,7 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "cli/eval_flags.h"
+#include "cli/eval_outputs.h"
 
 namespace hexllm::cli {
 
@@ -13,7 +14,7 @@ Status CheckTasks(const EvalFlags& flags);
 
 // Runs every task on every stage, printing a line for each as it is done.
 // Errors of eval/task.h, eval/run.h and OpenEvalStage.
-Status RunTasks(const EvalFlags& flags, EvalResult& result,
+Status RunTasks(const EvalFlags& flags, EvalFiles& files, EvalResult& result,
                 ProgressSink& progress);
 
 }  // namespace hexllm::cli

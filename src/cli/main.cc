@@ -10,6 +10,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -141,7 +142,9 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {
-    return app.exit(done);  // --help, --version
+    std::ostringstream text;  // of --help, --version
+    static_cast<void>(app.exit(done, text));
+    return Finish(Print(text.str()));
   } catch (const CLI::ParseError& error) {
     PrintError(fmt::format("{}; see hexllm --help", error.what()));
     return kExitUsage;

@@ -298,6 +298,18 @@ TEST(Commands, SessionsKeepWhatWasSaidBeforeAnError) {
   EXPECT_TRUE(std::filesystem::exists(dir.File("s")));
 }
 
+TEST(Commands, WhatCannotBePrintedIsAnErrorAndFilesAreWritten) {
+  const TempDir dir;
+  for (const char* flag : {"--version", "--help"})
+    EXPECT_EQ(RunHexllm({flag}, "", " >/dev/full").status, 5) << flag;
+  EXPECT_EQ(RunHexllm({"run", Model(), "-q", "--raw", "--max-new-tokens", "5",
+                       "-p", "Once", "--stats-json", dir.File("s.json")},
+                      "", " >/dev/full")
+                .status,
+            5);
+  EXPECT_TRUE(std::filesystem::exists(dir.File("s.json")));
+}
+
 // ExecuTorch's multi-turn example: five tokens a turn, no template.
 TEST(Commands, PlainTextGoesOnInTurns) {
   const TempDir dir;

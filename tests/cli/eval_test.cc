@@ -76,6 +76,18 @@ TEST_F(EvalTest, WritesFiguresOfEachTaskAndStage) {
   EXPECT_THAT(ReadWholeFile(dir_.File("r.html")), StartsWith("<!doctype html"));
 }
 
+// What took long is not lost with a standard output that takes nothing.
+TEST_F(EvalTest, FilesAreWrittenWhereNothingCanBePrinted) {
+  const Outcome done =
+      RunHexllm(Args({"--tasks", questions_, "--sqnr", "--recipe", "16a8w",
+                      "--json", dir_.File("r.json")}),
+                "", " >/dev/full");
+  ExpectError(done, 5, "standard output");
+  const Json json = ReadJson("r.json");
+  EXPECT_EQ(json["tasks"].size(), 1u);
+  EXPECT_EQ(json["comparisons"].size(), 1u);
+}
+
 // Every mode of running gives the same scores on the CPU.
 TEST_F(EvalTest, ModesAndResumedRunsAgree) {
   const auto figures = [&](const std::vector<std::string>& flags) {
