@@ -101,18 +101,30 @@ bool ChooseHalfResidual(const quant::Recipe& recipe, const quant::Range& stream,
   return false;
 }
 
-// The outputs beside the residual stream that are half precision with it.
-std::set<std::string> ChooseHalfTerms(const ir::Module& module,
-                                      const quant::ResolvedRecipe& recipe,
-                                      const quant::Ranges& ranges,
-                                      ProgressSink& progress) {
-  std::set<std::string> terms = quant::CoarseTerms(module, ranges, recipe);
-  for (const std::string& name : terms)
+// The linears whose outputs, or inputs too, are half precision: names for
+// AssignOptions.
+struct HalfLinears {
+  std::set<std::string> terms, inputs;
+};
+
+// Says which and why.
+HalfLinears ChooseHalfLinears(const ir::Module& module,
+                              const quant::ResolvedRecipe& recipe,
+                              const quant::Ranges& ranges,
+                              ProgressSink& progress) {
+  const auto say = [&](const std::string& name, const char* what) {
     progress.Note(fmt::format(
-        "output of {} in float16: its range is more than {:g} times as wide as "
-        "is usual",
-        name, quant::kCoarseSteps));
-  return terms;
+        "{} of {} in float16: its range is more than {:g} times as wide as is "
+        "usual",
+        what, name, quant::kCoarseSteps));
+  };
+  HalfLinears half{.terms = quant::CoarseTerms(module, ranges, recipe),
+                   .inputs = quant::CoarseInputs(module, ranges, recipe)};
+  for (const std::string& name : half.terms) say(name, "output");
+  for (const std::string& name : half.inputs) say(name, "input");
+  // A product of halves is one.
+  half.terms.insert(half.inputs.begin(), half.inputs.end());
+  return half;
 }
 
 bool WantsSearch(const quant::ResolvedRecipe& recipe) {
@@ -260,9 +272,11 @@ Result<TokenSequences> Quantize(ir::Module& module,
       ChooseWideKeys(calibration, recipe.recipe, job.progress);
   const quant::Range stream = quant::ResidualRange(module, calibration.ranges);
   const bool half = ChooseHalfResidual(recipe.recipe, stream, job);
-  std::set<std::string> terms;
-  if (half)
-    terms = ChooseHalfTerms(module, recipe, calibration.ranges, job.progress);
+  HalfLinears linears;
+  if (job.has_half) {
+    linears =
+        ChooseHalfLinears(module, recipe, calibration.ranges, job.progress);
+  }
   job.progress.Begin("quantize", "", 0);
   HX_ASSIGN_OR_RETURN(
       const std::vector<std::string> warnings,
@@ -270,7 +284,8 @@ Result<TokenSequences> Quantize(ir::Module& module,
                                       .ranges = &calibration.ranges,
                                       .wide_k_layers = wide,
                                       .half_residual = half,
-                                      .half_terms = std::move(terms),
+                                      .half_terms = std::move(linears.terms),
+                                      .half_inputs = std::move(linears.inputs),
                                       .search = observed.search(),
                                       .progress = &job.progress}));
   for (const std::string& warning : warnings) job.progress.Warn(warning);

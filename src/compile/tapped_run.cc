@@ -109,10 +109,7 @@ Result<std::shared_ptr<const artifact::Artifact>> BuildTapped(
   HX_ASSIGN_OR_RETURN(ir::Module module,
                       models::BuildDecoder(source, requests));
   HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, {}));
-  for (ir::Graph& graph : module.graphs) {
-    AddInputTaps(graph);
-    AddTaps(graph);
-  }
+  for (ir::Graph& graph : module.graphs) AddTaps(graph, InputTaps::kYes);
   return LowerInMemory(source, module);
 }
 

@@ -9,39 +9,27 @@
 
 namespace hexllm {
 
-namespace {
-
-// The names of the taps that there are.
-std::set<std::string> TapNames(const ir::Graph& graph) {
-  std::set<std::string> names;
-  for (const ir::GraphIo& output : graph.outputs)
-    if (output.role.kind == RoleKind::kTap) names.insert(output.role.name);
-  return names;
-}
-
-// Unless its name has one.
-void AddTap(ir::Graph& graph, ir::ValueId value,
-            std::set<std::string>& tapped) {
-  const std::string& name = graph[value].name;
-  if (tapped.insert(name).second)
-    graph.AddOutput({.kind = RoleKind::kTap, .index = 0, .name = name}, value);
-}
-
-}  // namespace
-
-void AddTaps(ir::Graph& graph) {
+void AddTaps(ir::Graph& graph, InputTaps inputs) {
+  std::map<std::string, ir::ValueId> chosen;  // the first of each name
+  if (inputs == InputTaps::kYes) {
+    for (const ir::Node& node : graph.nodes) {
+      if (node.op == ir::OpKind::kLinear)
+        chosen.emplace(graph[node.inputs[0]].name, node.inputs[0]);
+    }
+  }
   const std::vector<std::string> observed = quant::ObservedValues(graph);
   const std::set<std::string_view> wanted(observed.begin(), observed.end());
-  std::set<std::string> tapped = TapNames(graph);
-  for (const ir::Node& node : graph.nodes)
-    if (wanted.contains(graph[node.output].name))
-      AddTap(graph, node.output, tapped);
-}
-
-void AddInputTaps(ir::Graph& graph) {
-  std::set<std::string> tapped = TapNames(graph);
-  for (const ir::Node& node : graph.nodes)
-    if (node.op == ir::OpKind::kLinear) AddTap(graph, node.inputs[0], tapped);
+  for (const ir::Node& node : graph.nodes) {
+    const std::string& name = graph[node.output].name;
+    if (wanted.contains(name)) chosen.emplace(name, node.output);
+  }
+  for (const ir::Node& node : graph.nodes) {
+    const std::string& name = graph[node.output].name;
+    const auto found = chosen.find(name);
+    if (found == chosen.end() || found->second != node.output) continue;
+    graph.AddOutput({.kind = RoleKind::kTap, .index = 0, .name = name},
+                    node.output);
+  }
 }
 
 }  // namespace hexllm

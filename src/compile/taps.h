@@ -6,13 +6,12 @@
 
 namespace hexllm {
 
-// Each value of quant::ObservedValues gets an output tap[name], unless its name
-// has one: of values of one name the first.
-void AddTaps(ir::Graph& graph);
+enum class InputTaps : bool { kNo, kYes };
 
-// The same for the inputs of linears. Before AddTaps where both are wanted:
-// what moves data keeps its name, and so a linear's input may be an observed
-// value in another order.
-void AddInputTaps(ir::Graph& graph);
+// Gives each value of quant::ObservedValues an output tap[name], in the order
+// of the nodes: of values of one name the first. With kYes the inputs of
+// linears as well, which go before: what moves data keeps its name, and so such
+// an input may be an observed value in another order.
+void AddTaps(ir::Graph& graph, InputTaps inputs = InputTaps::kNo);
 
 }  // namespace hexllm

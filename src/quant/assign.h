@@ -72,9 +72,11 @@ struct AssignOptions {
   const Ranges* ranges = nullptr;    // unused by dynamic schemes and fp16
   std::set<int> wide_k_layers = {};  // keep the activations' width for K
   bool half_residual = false;        // the residual stream is kF16
-  // Linears whose outputs are kF16 as well: terms of the stream so large that
-  // codes would be too coarse.
+  // Linears whose outputs are kF16: terms of the stream so large that codes
+  // would be too coarse. What they are added to is for that sum.
   std::set<std::string> half_terms = {};
+  // Those of them whose inputs, products, are so large: these are kF16 as well.
+  std::set<std::string> half_inputs = {};
   // What layers with seq_mse or gptq need (WantsSearch; checked).
   const SearchContext* search = nullptr;
   ProgressSink* progress = nullptr;  // null = none

@@ -80,6 +80,16 @@ void RangeTable::WarnOf(const std::string& name, const ValueRange& found) {
   }
 }
 
+StaticAssigner::StaticAssigner(ir::Module& module, ir::Graph& graph,
+                               AssignShared shared)
+    : module_(module), graph_(graph), shared_(shared), facts_(graph) {
+  for (const ir::Node& node : graph.nodes) {
+    if (node.op == ir::OpKind::kLinear &&
+        shared.options.half_inputs.contains(graph[node.output].name))
+      half_products_.insert(SourceOf(graph, node.inputs[0]));
+  }
+}
+
 Status StaticAssigner::Run() {
   HX_RETURN_IF_ERROR(EncodeInputs());
   for (ir::Node node : graph_.nodes) {
@@ -139,8 +149,9 @@ Status StaticAssigner::EncodeNode(ir::Node& node) {
     default:
       HX_RETURN_IF_ERROR(EncodeOtherConstants(node));
   }
-  if (shared_.options.half_residual && facts_.TermOf(node).valid())
-    ConvertTerms(node);
+  const bool adds_half = AddsHalf(node);
+  if (adds_half) ConvertInputs(node, ".term");
+  if (half_products_.contains(node.output)) ConvertInputs(node, ".factor");
   if (IsDataMovement(node.op)) {
     graph_[node.output].encoding = graph_[node.inputs[0]].encoding;
     return OkStatus();
@@ -148,7 +159,11 @@ Status StaticAssigner::EncodeNode(ir::Node& node) {
   HX_ASSIGN_OR_RETURN(ir::Encoding encoding, OutputEncoding(node));
   if (const CacheUse* use = facts_.FindCache(node.output))
     EncodeCacheInput(*use, encoding);
-  graph_[node.output].encoding = std::move(encoding);
+  if (adds_half && encoding != Half()) {
+    AddInHalves(node, std::move(encoding));
+  } else {
+    graph_[node.output].encoding = std::move(encoding);
+  }
   return OkStatus();
 }
 
@@ -161,13 +176,15 @@ Status StaticAssigner::EncodeLinear(ir::Node& node) {
                              "computed one",
                              Quoted(layer))};
   }
-  HX_ASSIGN_OR_RETURN(node.inputs[0], ConvertedInput(node.inputs[0], layer));
+  if (!half_products_.contains(SourceOf(graph_, node.inputs[0]))) {
+    HX_ASSIGN_OR_RETURN(node.inputs[0], ConvertedInput(node.inputs[0], layer));
+  }
   HX_ASSIGN_OR_RETURN(const ir::ConstantId encoded,
                       shared_.constants.Weight(weight, layer, Settings(layer),
                                                BiasCodesOf(node)));
   node.inputs[1] = graph_.AddConstant(encoded, module_.constants[encoded]);
   if (node.inputs.size() < 3) return OkStatus();
-  if (!IsHalf(Settings(layer))) {
+  if (graph_[node.inputs[0]].encoding != Half()) {
     EncodeBias(node);
     return OkStatus();
   }
@@ -219,13 +236,34 @@ ir::ValueId StaticAssigner::Converted(ir::ValueId x, const std::string& name,
   return converted;
 }
 
-// Both sides of a sum in halves: what the HTP's addition of halves reads.
-void StaticAssigner::ConvertTerms(ir::Node& node) {
-  const std::string name = graph_[node.output].name + ".term";
+bool StaticAssigner::AddsHalf(const ir::Node& node) const {
+  const ir::ValueId term = facts_.TermOf(node);
+  if (!term.valid()) return false;
+  return shared_.options.half_residual ||
+         graph_[SourceOf(graph_, term)].encoding == Half();
+}
+
+void StaticAssigner::ConvertInputs(ir::Node& node, std::string_view suffix) {
+  const std::string name = graph_[node.output].name + std::string(suffix);
   for (ir::ValueId& input : node.inputs) {
     if (graph_[input].encoding != Half())
       input = Converted(input, name, Half());
   }
+}
+
+void StaticAssigner::AddInHalves(ir::Node& node, ir::Encoding encoding) {
+  const ir::ValueId sum = node.output;
+  node.output = {static_cast<int32_t>(graph_.values.size())};
+  graph_.values.push_back({.type = graph_.type(sum),
+                           .name = graph_[sum].name + ".sum",
+                           .producer = {},
+                           .encoding = Half()});
+  graph_[sum].encoding = std::move(encoding);
+  nodes_.push_back(node);
+  node = {.op = ir::OpKind::kConvert,
+          .inputs = {node.output},
+          .output = sum,
+          .attrs = {}};
 }
 
 void StaticAssigner::EncodeBias(ir::Node& node) {
@@ -331,10 +369,11 @@ Result<ir::Encoding> StaticAssigner::FromRange(const std::string& name,
 
 bool StaticAssigner::IsHalfOutput(const ir::Node& node) const {
   const AssignOptions& options = shared_.options;
-  if (!options.half_residual) return false;
-  if (facts_.IsResidual(node.output)) return true;
   if (node.op == ir::OpKind::kLinear)
     return options.half_terms.contains(graph_[node.output].name);
+  if (half_products_.contains(node.output)) return true;
+  if (!options.half_residual) return false;
+  if (facts_.IsResidual(node.output)) return true;
   const bool norm =
       node.op == ir::OpKind::kRmsNorm || node.op == ir::OpKind::kLayerNorm;
   return norm && facts_.IsResidual(node.inputs[0]);

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -40,8 +41,7 @@ struct AssignShared {
 
 class StaticAssigner {
  public:
-  StaticAssigner(ir::Module& module, ir::Graph& graph, AssignShared shared)
-      : module_(module), graph_(graph), shared_(shared), facts_(graph) {}
+  StaticAssigner(ir::Module& module, ir::Graph& graph, AssignShared shared);
 
   Status Run();
 
@@ -65,7 +65,13 @@ class StaticAssigner {
   // `x` rounded to `encoding` by a convert of that name, or by an earlier one.
   ir::ValueId Converted(ir::ValueId x, const std::string& name,
                         ir::Encoding encoding);
-  void ConvertTerms(ir::Node& node);
+  // All inputs of `node` in halves: what the HTP's sums and products of halves
+  // read.
+  void ConvertInputs(ir::Node& node, std::string_view suffix);
+  // Whether `node` adds a term in halves to the stream.
+  bool AddsHalf(const ir::Node& node) const;
+  // `node` with halves as its output, which a convert makes `encoding`.
+  void AddInHalves(ir::Node& node, ir::Encoding encoding);
   void EncodeBias(ir::Node& node);
   void AddWeightOffset(ir::Node& norm);
   Status EncodeOtherConstants(ir::Node& node);
@@ -79,7 +85,8 @@ class StaticAssigner {
   Result<ir::Encoding> FromRange(const std::string& name,
                                  const LayerSettings& settings);
   Result<ir::Encoding> MaskedEncoding(const std::string& name);
-  // True for outputs that are kF16 because the residual stream is.
+  // True for outputs that are kF16 because the residual stream is, or a term
+  // of it.
   bool IsHalfOutput(const ir::Node& node) const;
   // kF16. kBadInput when the range observed under `name` exceeds it.
   Result<ir::Encoding> HalfEncoding(const std::string& name);
@@ -88,7 +95,8 @@ class StaticAssigner {
   ir::Graph& graph_;
   AssignShared shared_;
   GraphFacts facts_;
-  std::vector<ir::Node> nodes_;  // the graph's, with converts, so far
+  std::set<ir::ValueId> half_products_;  // of AssignOptions::half_inputs
+  std::vector<ir::Node> nodes_;          // the graph's, with converts, so far
   std::map<ir::ValueId, std::vector<ir::ValueId>> converts_;  // by what of
 };
 

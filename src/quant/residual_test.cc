@@ -90,6 +90,30 @@ TEST_F(ResidualTest, TermsInHalvesNeedNoConvert) {
   EXPECT_NE(FindValue(kv(), "model.layers.0.term"), nullptr);
 }
 
+// The sum of a term in halves is one of halves, whatever the stream is in.
+TEST_F(ResidualTest, CodesTakeTermsAndProductsInHalves) {
+  const ResolvedRecipe recipe = RecipeOf("16a8w");
+  ASSERT_TRUE(AssignEncodings(decoder_.module, {.recipe = &recipe,
+                                                .ranges = &ranges_,
+                                                .half_terms = {kDown1},
+                                                .half_inputs = {kDown1}})
+                  .ok());
+  const auto verified = ir::Verify(decoder_.module);
+  ASSERT_TRUE(verified.ok()) << verified.error().message;
+  const std::string layer = "model.layers.1";
+  for (const char* name :
+       {".mlp.gated.factor", ".mlp.gated", ".mlp.down_proj", ".term", ".sum"}) {
+    EXPECT_EQ(EncodingOf(kv(), layer + name), kHalf) << name;
+  }
+  EXPECT_EQ(FindValue(kv(), kDown1 + ".input"), nullptr);
+  for (const char* name : {"model.layers.1", "model.layers.1.mlp.up_proj",
+                           "model.layers.0.mlp.gated", "model.layers.0"}) {
+    EXPECT_EQ(EncodingOf(kv(), name),
+              ActivationEncoding(ranges_.at(name).range, 16, false))
+        << name;
+  }
+}
+
 TEST_F(ResidualTest, NumbersBeyondHalvesAreRefused) {
   ranges_["model.layers.0"].range.max = 70000;
   const auto found = Assign(RecipeOf("16a8w"));
@@ -113,6 +137,11 @@ TEST_F(ResidualTest, CoarseTermsAreFarAboveTheMedian) {
   const float median = ranges_.at("model.layers.0.mlp.down_proj").range.max;
   ranges_[kDown1].range = {0, 1000 * median};
   EXPECT_THAT(CoarseTerms(decoder_.module, ranges_, recipe),
+              ElementsAre(kDown1));
+  EXPECT_THAT(CoarseInputs(decoder_.module, ranges_, recipe), IsEmpty());
+  const std::string product = "model.layers.1.mlp.gated";
+  ranges_[product].range = {0, 1000 * ranges_.at(product).range.max};
+  EXPECT_THAT(CoarseInputs(decoder_.module, ranges_, recipe),
               ElementsAre(kDown1));
   // The HTP has no product of halves and blocks.
   EXPECT_THAT(CoarseTerms(decoder_.module, ranges_, RecipeOf("16a4w_block")),

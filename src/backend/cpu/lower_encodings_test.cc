@@ -270,6 +270,22 @@ TEST(LowerEncodings, InputsAndOutputsHaveTheirForm) {
   EXPECT_FALSE(entry.outputs[1].encoding.has_value());
 }
 
+// Codes of weights are numbers where the input is one of halves.
+TEST(LowerEncodings, HalvesAreMultipliedByTheNumbersOfCodes) {
+  const Encoding half = {.dtype = DType::kF16};
+  EncodedGraph g(half);
+  const ir::ValueId w = g.Weight("w", {16, 64}, ChannelI8(16));
+  g.Output(g.Node(OpKind::kLinear, {g.x, w}, half));
+  const auto engine = CreateEngine({.threads = 1});
+  ir::PseudoRandom random("x");
+  std::vector inputs = {testing::RandomF32({3, 64}, random)};
+  RoundToEncoding(half, inputs[0].type.shape, inputs[0].floats);
+  const auto found = testing::RunOnEngine(g.module, **engine, inputs);
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  testing::ExpectTensor((*found)[0],
+                        ir::Interpret(g.module, g.graph, inputs)[0]);
+}
+
 // --- Refusals ---
 
 TEST(LowerEncodings, RefusesWhatItHasNoFormFor) {

@@ -55,18 +55,26 @@ Operand LinearOutput(GraphLowering& lowering, const LinearNode& linear) {
 
 // --- Weights as numbers ---
 
+// Codes are numbers where x has none.
+WeightForm NumbersOf(const ir::Constant& w) {
+  if (!w.encoding) return WeightForm::kStored;
+  if (HasCodes(*w.encoding)) return WeightForm::kF32;
+  return w.type.dtype == DType::kF16 ? WeightForm::kStored : WeightForm::kF16;
+}
+
 Status EmitFloat(GraphLowering& lowering, const LinearNode& linear) {
   const ir::Constant& w = lowering.constant(linear.w);
-  const bool half = w.encoding.has_value() && w.type.dtype != DType::kF16;
-  const DType dtype = half ? DType::kF16 : w.type.dtype;
+  const WeightForm form = NumbersOf(w);
+  const DType dtype = form == WeightForm::kF32   ? DType::kF32
+                      : form == WeightForm::kF16 ? DType::kF16
+                                                 : w.type.dtype;
   if (FindKernels(Isa::kScalar)->matmul[static_cast<size_t>(dtype)] ==
       nullptr) {
     return lowering.Unsupported(
         linear.node, fmt::format("no kernel for {} weights", DTypeName(dtype)));
   }
   HX_ASSIGN_OR_RETURN(const Operand x, lowering.Activation(linear.node, 0));
-  const Operand weight = lowering.Weight(
-      {.id = linear.w, .form = half ? WeightForm::kF16 : WeightForm::kStored});
+  const Operand weight = lowering.Weight({.id = linear.w, .form = form});
   HX_ASSIGN_OR_RETURN(const Addends addends, FloatAddends(lowering, linear));
   lowering.Emit(linear.node, {.op = PlanOp::kMatMul,
                               .in = {x, weight, addends.bias, addends.residual},
@@ -137,6 +145,11 @@ Status EmitCodes(GraphLowering& lowering, const LinearNode& linear,
   return OkStatus();
 }
 
+bool HasHalves(const GraphLowering& lowering, const Node& node) {
+  const auto& encoding = lowering.graph()[node.inputs[0]].encoding;
+  return encoding && encoding->dtype == DType::kF16;
+}
+
 // The grid of x, or nothing when it has no codes.
 std::optional<UnsignedGrid> InputGrid(const GraphLowering& lowering,
                                       const Node& node) {
@@ -174,7 +187,8 @@ Status EmitLinear(GraphLowering& lowering, const Node& node) {
     return lowering.Unsupported(
         node, "dropped_bits: expected codes of input and weight");
   }
-  if (!encoding || encoding->dtype == DType::kF16) {
+  if (!encoding || encoding->dtype == DType::kF16 ||
+      (codes && HasHalves(lowering, node))) {
     return EmitFloat(lowering, linear);
   }
   if (!PanelType(constant)) {
@@ -188,8 +202,8 @@ Status EmitLinear(GraphLowering& lowering, const Node& node) {
   if (!grid) {
     return lowering.Unsupported(
         node,
-        "the weight has codes; expected codes of 8 or 16 bits of input "
-        "0 too");
+        "the weight has codes; expected codes of 8 or 16 bits or f16 of "
+        "input 0 too");
   }
   return EmitCodes(lowering, linear, *grid);
 }
