@@ -24,14 +24,19 @@ struct Grid {
   CodeRange range;
 };
 
-// rint keeps NaN, which clamp would let through.
-int32_t Encode(const Grid& grid, float value) {
-  if (std::isnan(value)) return grid.zero_point;
-  const double code = static_cast<double>(std::rint(value / grid.scale)) +
-                      static_cast<double>(grid.zero_point);
+// The code of a whole number of steps, or of NaN, which clamp would let
+// through.
+int32_t CodeAt(const Grid& grid, float steps) {
+  if (std::isnan(steps)) return grid.zero_point;
+  const double code =
+      static_cast<double>(steps) + static_cast<double>(grid.zero_point);
   return static_cast<int32_t>(std::clamp(code,
                                          static_cast<double>(grid.range.least),
                                          static_cast<double>(grid.range.most)));
+}
+
+int32_t Encode(const Grid& grid, float value) {
+  return CodeAt(grid, std::rint(value / grid.scale));
 }
 
 float Decode(const Grid& grid, int32_t code) {
@@ -125,6 +130,19 @@ CodeRange CodesOf(const Encoding& encoding) {
 int32_t EncodeOne(const Encoding& encoding, float value) {
   HX_CHECK(encoding.axis < 0);
   return Encode(GridAt(encoding, 0), value);
+}
+
+int32_t EncodeHalf(const Encoding& encoding, float value) {
+  HX_CHECK(encoding.axis < 0);
+  const Grid grid = GridAt(encoding, 0);
+  return CodeAt(grid, std::round(F16ToF32(F32ToF16(value / grid.scale))));
+}
+
+int32_t EncodeDown(const Encoding& encoding, double value) {
+  HX_CHECK(encoding.axis < 0);
+  const Grid grid = GridAt(encoding, 0);
+  const double steps = std::floor(value / static_cast<double>(grid.scale));
+  return CodeAt(grid, static_cast<float>(steps));
 }
 
 float DecodeOne(const Encoding& encoding, int32_t code) {

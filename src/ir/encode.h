@@ -33,6 +33,12 @@ bool HasCodes(const Encoding& encoding);
 CodeRange CodesOf(const Encoding& encoding);
 // Scale and zero point as one: of a per-tensor encoding.
 int32_t EncodeOne(const Encoding& encoding, float value);
+// As the HTP makes codes of u8 of halves (attribute half_steps of convert;
+// measured on v69 to v81, all halves): x / scale is rounded to a half, then to
+// the nearest whole number, halfway away from 0.
+int32_t EncodeHalf(const Encoding& encoding, float value);
+// The highest code that is not above the value, if there is one.
+int32_t EncodeDown(const Encoding& encoding, double value);
 float DecodeOne(const Encoding& encoding, int32_t code);
 
 // The codes of row `row` (along axis 0) of a tensor whose encoding has axis 0

@@ -104,6 +104,59 @@ TEST(EncodedOpsTest, LinearDropsBitsOfEachTerm) {
   ExpectTensor(RunCase(test), F32({1, 2}, {3 * 4 * 0.125f, -6 * 4}));
 }
 
+TEST(EncodedOpsTest, LinearInFixedPoint) {
+  // x: steps 2, -1. w: codes [[3,1],[-7,7]], bias 10 and -3: sums 15 and -24.
+  const Case test{
+      .op = OpKind::kLinear,
+      .inputs = {{F32({1, 2}, {1, -0.5f}), kX}},
+      .constants = {F32Constant({2, 2}, {0.75f, 0.25f, -99, 99},
+                                Encoding{.dtype = DType::kI8,
+                                         .bits = 4,
+                                         .axis = 0,
+                                         .scales = {0.25f, 2}}),
+                    F32Constant({2}, {1.25f, -3},
+                                Encoding{.dtype = DType::kI32,
+                                         .axis = 0,
+                                         .scales = {0.125f, 1}})},
+      .attrs = {{AttrName::kFixedPoint, int64_t{1}}},
+      .encoding =
+          Encoding{.dtype = DType::kU8, .scales = {10}, .zero_points = {100}}};
+  // Ratio 0.0125 = 0.8 * 2^-6: floor(15 / 2^3) = 1 sixteenth, times
+  // round(0.0125 * 2^18) = 3277: floor((3 * 3277 + 2^15) / 2^16) = 0.
+  // Ratio 0.1 = 0.8 * 2^-3: -24 sixteenths, floor((-47 * 3277 + 2^15) / 2^16).
+  ExpectTensor(RunCase(test), F32({1, 2}, {0, -20}));
+}
+
+TEST(EncodedOpsTest, NormsRoundDown) {
+  Case test{.op = OpKind::kRmsNorm,
+            .inputs = {{F32({1, 2}, {3, -3})}},
+            .constants = {F32Constant({2}, {1.9f, 1.9f}, std::nullopt)},
+            .attrs = {{AttrName::kEps, 0.0},
+                      {AttrName::kWeightOffset, 0.0},
+                      {AttrName::kRoundsDown, int64_t{1}}},
+            .encoding = Encoding{.scales = {1}, .zero_points = {5}}};
+  ExpectTensor(RunCase(test), F32({1, 2}, {1, -2}));
+  test.attrs[2].name = AttrName::kFastRoot;
+  test.encoding = std::nullopt;
+  // Of 9: 5e-6 below 1/3 at most, and above 1e-6 here.
+  const HostTensor fast = RunCase(test);
+  EXPECT_LT(fast.floats[0], 1.9f * (1 - 1e-7f));
+  EXPECT_GT(fast.floats[0], 1.9f * (1 - 5e-6f));
+}
+
+TEST(EncodedOpsTest, HalvesBecomeCodesInHalfSteps) {
+  // 100.5 and 2.4995 steps of 1 as halves; the latter is 2.5 there.
+  const Case test{
+      .op = OpKind::kConvert,
+      .inputs = {{F32({4}, {100.5f, 2.4995117f, -2.4995117f, 300}),
+                  Encoding{.dtype = DType::kF16}}},
+      .attrs = {{AttrName::kHalfSteps, int64_t{1}}},
+      .encoding = Encoding{
+          .dtype = DType::kU8, .scales = {0.9999f}, .zero_points = {20}}};
+  ExpectTensor(RunCase(test), F32({4}, {101 * 0.9999f, 3 * 0.9999f,
+                                        -3 * 0.9999f, 235 * 0.9999f}));
+}
+
 TEST(EncodedOpsTest, LinearOutputIsRounded) {
   Case test{.op = OpKind::kLinear,
             .inputs = {{F32({1, 2}, {1, -0.5f}), kX}},

@@ -16,10 +16,13 @@ namespace {
 using AttrSpecs = std::span<const AttrSpec>;
 
 constexpr AttrSpec kLinearSpecs[] = {
-    {AttrName::kDroppedBits, AttrType::kInt, /*optional=*/true}};
+    {AttrName::kDroppedBits, AttrType::kInt, /*optional=*/true},
+    {AttrName::kFixedPoint, AttrType::kInt, /*optional=*/true}};
 constexpr AttrSpec kRmsNormSpecs[] = {
     {AttrName::kEps, AttrType::kFloat},
-    {AttrName::kWeightOffset, AttrType::kFloat}};
+    {AttrName::kWeightOffset, AttrType::kFloat},
+    {AttrName::kFastRoot, AttrType::kInt, /*optional=*/true},
+    {AttrName::kRoundsDown, AttrType::kInt, /*optional=*/true}};
 constexpr AttrSpec kAttentionSpecs[] = {{AttrName::kScale, AttrType::kFloat},
                                         {AttrName::kSoftcap, AttrType::kFloat}};
 constexpr AttrSpec kReshapeSpecs[] = {{AttrName::kShape, AttrType::kInts}};
@@ -34,7 +37,8 @@ constexpr AttrSpec kMatMulSpecs[] = {
     {AttrName::kScale, AttrType::kFloat},
     {AttrName::kDroppedBits, AttrType::kInt, /*optional=*/true}};
 constexpr AttrSpec kConvertSpecs[] = {
-    {AttrName::kFixedPoint, AttrType::kInt, /*optional=*/true}};
+    {AttrName::kFixedPoint, AttrType::kInt, /*optional=*/true},
+    {AttrName::kHalfSteps, AttrType::kInt, /*optional=*/true}};
 constexpr AttrSpec kConcatSpecs[] = {{AttrName::kAxis, AttrType::kInt}};
 constexpr AttrSpec kLayerNormSpecs[] = {{AttrName::kEps, AttrType::kFloat}};
 
@@ -70,11 +74,12 @@ constexpr OpInfo kOps[] = {
 };
 
 constexpr std::string_view kAttrTexts[] = {
-    "eps",  "weight_offset", "scale", "softcap",      "shape",
-    "perm", "begin",         "count", "factor",       "approximate",
-    "cap",  "activation",    "axis",  "dropped_bits", "fixed_point"};
+    "eps",        "weight_offset", "scale",      "softcap",      "shape",
+    "perm",       "begin",         "count",      "factor",       "approximate",
+    "cap",        "activation",    "axis",       "dropped_bits", "fixed_point",
+    "half_steps", "fast_root",     "rounds_down"};
 static_assert(std::size(kAttrTexts) ==
-              static_cast<size_t>(AttrName::kFixedPoint) + 1);
+              static_cast<size_t>(AttrName::kRoundsDown) + 1);
 
 constexpr std::string_view AttrTypeText(AttrType type) {
   switch (type) {
@@ -102,11 +107,14 @@ bool HasType(const AttrValue& value, AttrType type) {
   return false;
 }
 
-// The attributes that a node with `count` of them has.
-std::vector<AttrSpec> SpecsFor(const OpInfo& info, size_t count) {
+// The attributes that a node with `attrs` should have: of the optional ones
+// those that it has.
+std::vector<AttrSpec> SpecsFor(const OpInfo& info, const Attrs& attrs) {
   std::vector<AttrSpec> specs(info.attrs.begin(), info.attrs.end());
-  if (specs.size() > count)
-    std::erase_if(specs, [](const AttrSpec& spec) { return spec.optional; });
+  std::erase_if(specs, [&](const AttrSpec& spec) {
+    return spec.optional &&
+           std::ranges::find(attrs, spec.name, &Attr::name) == attrs.end();
+  });
   return specs;
 }
 
@@ -120,7 +128,7 @@ Status CheckOptional(AttrName name, int64_t value) {
 }
 
 Status CheckAttrs(const OpInfo& info, const Attrs& attrs) {
-  const std::vector<AttrSpec> specs = SpecsFor(info, attrs.size());
+  const std::vector<AttrSpec> specs = SpecsFor(info, attrs);
   if (attrs.size() != specs.size()) {
     return Error{ErrorCode::kBadInput,
                  fmt::format("expected {} attributes, found {}", specs.size(),

@@ -40,7 +40,10 @@ enum class AttrName : uint8_t {
   kActivation,
   kAxis,
   kDroppedBits,
-  kFixedPoint
+  kFixedPoint,
+  kHalfSteps,
+  kFastRoot,
+  kRoundsDown
 };
 enum class AttrType : uint8_t { kInt, kFloat, kInts };
 using AttrValue = std::variant<int64_t, double, std::vector<int64_t>>;

@@ -85,7 +85,7 @@ std::vector<BadCase> MatrixCases() {
       {OpKind::kLinear,
        {F({2, 3}), F({4, 3})},
        One(AttrName::kFactor, 1.0),
-       "attribute 0: expected dropped_bits, found factor"},
+       "linear: expected 0 attributes, found 1"},
       {OpKind::kLinear,
        {F({int64_t{1} << 40, 1}), F({int64_t{1} << 40, 1})},
        {},

@@ -139,8 +139,8 @@ inline MatMulShape RandomPackedShape(std::mt19937& rng, int64_t max_k) {
 struct CodeMatMulShape {
   int64_t rows = 1, k = 1, outputs = 1;
   int64_t x_gap = 0, out_gap = 0;
-  bool wide = false;  // weights of 16 bits
-  int dropped_bits = 0;
+  bool wide = false;     // weights of 16 bits
+  int dropped_bits = 0;  // at most, of an output
 };
 
 class CodeMatMulCase {
@@ -156,9 +156,9 @@ class CodeMatMulCase {
     for (std::byte& code : stored_) code = static_cast<std::byte>(rng());
     for (size_t j = 0; j < kPackedRows; ++j) {
       terms_.offsets[j] = static_cast<double>(RandomInt(rng, -1000000, 999999));
-      terms_.rest[j] = shape.dropped_bits == 0
-                           ? 0.0
-                           : static_cast<double>(RandomInt(rng, -999, 999));
+      terms_.per_place[j] = std::ldexp(
+          1.0, -static_cast<int>(RandomInt(rng, 0, shape.dropped_bits)));
+      terms_.rest[j] = static_cast<double>(RandomInt(rng, -999, 999));
       terms_.factors[j] = static_cast<double>(RandomFloats(rng, 1)[0]);
     }
     Pack();
@@ -195,7 +195,7 @@ class CodeMatMulCase {
             .low = shape_.wide ? w + PackedPanelBytes(DType::kI8, shape_.k)
                                : nullptr,
             .terms = &terms_,
-            .place = std::ldexp(1.0, shape_.dropped_bits),
+            .drops = shape_.dropped_bits > 0,
             .out = out,
             .out_stride = shape_.outputs + shape_.out_gap,
             .rows = shape_.rows,

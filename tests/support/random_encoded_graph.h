@@ -341,27 +341,82 @@ inline RandomEncodedGraph MakeRandomEncodedGraph(uint64_t seed,
   return out;
 }
 
-// Sums of codes lose their low `bits`, and u16 becomes u8 in fixed point.
-inline void RoundAsChips(ir::Module& module, int64_t bits) {
-  ir::Graph& graph = module.graphs[0];
-  const auto codes_of = [&](ir::ValueId id) -> const ir::Encoding* {
-    const ir::Value& value = graph[id];
-    const auto& encoding = value.constant.valid()
-                               ? module.constants[value.constant].encoding
-                               : value.encoding;
-    return encoding && HasCodes(*encoding) ? &*encoding : nullptr;
-  };
-  for (ir::Node& node : graph.nodes) {
-    const bool sums =
-        node.op == ir::OpKind::kLinear || node.op == ir::OpKind::kMatMul;
-    const ir::Encoding* x = codes_of(node.inputs[0]);
-    const ir::Encoding* y = codes_of(node.output);
-    if (sums && x != nullptr && codes_of(node.inputs[1]) != nullptr)
-      node.attrs.push_back({ir::AttrName::kDroppedBits, bits});
-    if (node.op == ir::OpKind::kConvert && x != nullptr && y != nullptr &&
-        ir::FindConversion(*x, *y)) {
-      node.attrs = {{ir::AttrName::kFixedPoint, int64_t{1}}};
+// The attribute with which chips round the output of `node`, if any: sums of
+// codes lose their low `bits`.
+class ChipRounding {
+ public:
+  ChipRounding(const ir::Module& module, int64_t bits)
+      : module_(module), bits_(bits) {}
+
+  std::optional<ir::Attr> Of(const ir::Node& node) const {
+    const DType x = CodesOf(node.inputs[0]);
+    const DType y = CodesOf(node.output);
+    switch (node.op) {
+      case ir::OpKind::kLinear:
+      case ir::OpKind::kMatMul:
+        return OfSums(node, x, y);
+      case ir::OpKind::kConvert:
+        return OfConvert(node, x, y);
+      case ir::OpKind::kRmsNorm:
+        if (y == DType::kF16) return Flag(ir::AttrName::kFastRoot);
+        if (y == DType::kU16) return Flag(ir::AttrName::kRoundsDown);
+        return std::nullopt;
+      default:
+        return std::nullopt;
     }
+  }
+
+ private:
+  static ir::Attr Flag(ir::AttrName name) { return {name, int64_t{1}}; }
+
+  std::optional<ir::Attr> OfSums(const ir::Node& node, DType x, DType y) const {
+    if (!HasCodes(x) || !HasCodes(CodesOf(node.inputs[1]))) return std::nullopt;
+    const bool bytes = x == DType::kU8 && y == DType::kU8;
+    if (node.op == ir::OpKind::kLinear && bytes)
+      return Flag(ir::AttrName::kFixedPoint);
+    return ir::Attr{ir::AttrName::kDroppedBits, bits_};
+  }
+
+  std::optional<ir::Attr> OfConvert(const ir::Node& node, DType x,
+                                    DType y) const {
+    if (x == DType::kF16 && y == DType::kU8)
+      return Flag(ir::AttrName::kHalfSteps);
+    const ir::Graph& graph = module_.graphs[0];
+    if (!HasCodes(x) || !HasCodes(y) ||
+        !ir::FindConversion(*graph[node.inputs[0]].encoding,
+                            *graph[node.output].encoding)) {
+      return std::nullopt;
+    }
+    return Flag(ir::AttrName::kFixedPoint);
+  }
+
+  // kF32: no encoding.
+  DType CodesOf(ir::ValueId id) const {
+    const ir::Value& value = module_.graphs[0][id];
+    const auto& encoding = value.constant.valid()
+                               ? module_.constants[value.constant].encoding
+                               : value.encoding;
+    return encoding ? encoding->dtype : DType::kF32;
+  }
+  static bool HasCodes(DType dtype) {
+    return dtype != DType::kF32 && ir::HasCodes({.dtype = dtype});
+  }
+
+  const ir::Module& module_;
+  int64_t bits_;
+};
+
+// In graphs of halves what is converted becomes u8.
+inline void RoundAsChips(ir::Module& module, int64_t bits) {
+  const ChipRounding rounding(module, bits);
+  ir::Graph& graph = module.graphs[0];
+  for (ir::Node& node : graph.nodes) {
+    auto& y = graph[node.output].encoding;
+    if (node.op == ir::OpKind::kConvert && y && y->dtype == DType::kF16) {
+      y = ir::Encoding{
+          .dtype = DType::kU8, .scales = {0.017f}, .zero_points = {120}};
+    }
+    if (const auto attr = rounding.Of(node)) node.attrs.push_back(*attr);
   }
 }
 

@@ -31,6 +31,16 @@ void CheckRmsNorm(StepChecker& check) {
   CheckNorm(check);
 }
 
+void CheckChipRmsNorm(StepChecker& check) {
+  Step& step = check.step();
+  step.fast_root = check.Int(2, 0, 1) != 0;
+  step.to = {.scale = check.Float(2) == 0 ? 0 : check.Scale(2),
+             .zero_point = static_cast<int32_t>(check.Int(3, 0, 65535)),
+             .least = 0,
+             .most = 65535};
+  CheckRmsNorm(check);
+}
+
 void CheckLayerNorm(StepChecker& check) {
   CheckNorm(check);
   check.Vector(2, check.step().width);
@@ -118,6 +128,9 @@ constexpr OpForm kForms[] = {
     {"add_row", 2, 2, 1, 0, CheckAddRow},
     {"layer_norm", 3, 3, 2, 1, CheckLayerNorm},
     {"convert_codes", 1, 1, 6, 2, CheckConvertCodes},
+    {"convert_halves", 1, 1, 2, 1, CheckConvertHalves},
+    {"fixed_point_matmul", 4, 5, 2, 2, CheckFixedPointMatMul},
+    {"chip_rms_norm", 2, 2, 4, 3, CheckChipRmsNorm},
 };
 static_assert(std::size(kForms) == kNumPlanOps);
 

@@ -46,6 +46,14 @@ float GridScale(StepChecker& check, size_t i) {
   return scale;
 }
 
+// A grid of u8: its zero point and scale are numbers `zero_point` and `scale`.
+Grid ByteGrid(StepChecker& check, size_t zero_point, size_t scale) {
+  return {.scale = GridScale(check, scale),
+          .zero_point = static_cast<int32_t>(check.Int(zero_point, 0, 255)),
+          .least = 0,
+          .most = 255};
+}
+
 // What kDecode and kEncode have in common.
 void CheckCodec(StepChecker& check) {
   Step& step = check.step();
@@ -102,6 +110,15 @@ void CheckRoundF16(StepChecker& check) {
   check.Out(shape);
 }
 
+void CheckConvertHalves(StepChecker& check) {
+  Step& step = check.step();
+  step.width = check.Int(0, 1);
+  step.to = ByteGrid(check, 1, 0);
+  const Shape shape{check.rows(), step.width};
+  check.In(0, shape);
+  check.Out(shape);
+}
+
 void CheckConvertCodes(StepChecker& check) {
   Step& step = check.step();
   step.width = check.Int(0, 1);
@@ -114,8 +131,7 @@ void CheckConvertCodes(StepChecker& check) {
                .zero_point = static_cast<int32_t>(check.Int(4, 0, 65535)),
                .least = 0,
                .most = 65535};
-  step.to = {.scale = GridScale(check, 1),
-             .zero_point = static_cast<int32_t>(check.Int(5, 0, 255))};
+  step.to = ByteGrid(check, 5, 1);
   const Shape shape{check.rows(), step.width};
   check.In(0, shape);
   check.Out(shape);
@@ -138,7 +154,8 @@ void CheckRowCodes(StepChecker& check) {
   check.OutBytes(RowCodesBytes(check.rows(), step.inner));
 }
 
-void CheckCodeMatMul(StepChecker& check) {
+// What both matmuls of codes have in common.
+void CheckMatMulOperands(StepChecker& check) {
   Step& step = check.step();
   const WeightView w = check.Panels(1);
   step.weight = w;
@@ -149,14 +166,24 @@ void CheckCodeMatMul(StepChecker& check) {
         "input 1: expected i8 or i16 of up to {} columns, found {}[{},{}]",
         kMaxCodeDepth, DTypeName(w.dtype), w.rows, w.cols)));
   }
-  step.grid = UnsignedGrid(check, 0);
-  step.dropped_bits = check.Int(2, 0, 31);
   if (!check.ok()) return;
   check.InBytes(0, RowCodesBytes(check.rows(), w.cols));
   check.Vector(2, w.rows);
   check.Vector(3, w.rows, DType::kI32);
   if (check.has_input(4)) check.Vector(4, w.rows, DType::kI32);
   check.Out({check.rows(), w.rows});
+}
+
+void CheckCodeMatMul(StepChecker& check) {
+  check.step().grid = UnsignedGrid(check, 0);
+  check.step().dropped_bits = check.Int(2, 0, 31);
+  CheckMatMulOperands(check);
+}
+
+void CheckFixedPointMatMul(StepChecker& check) {
+  check.step().grid = ByteGrid(check, 0, 0);
+  check.step().to = ByteGrid(check, 1, 1);
+  CheckMatMulOperands(check);
 }
 
 }  // namespace hexllm::cpu

@@ -17,8 +17,10 @@ void CheckEncode(StepChecker& check);
 void CheckRound(StepChecker& check);
 void CheckRoundF16(StepChecker& check);
 void CheckConvertCodes(StepChecker& check);
+void CheckConvertHalves(StepChecker& check);
 void CheckRowCodes(StepChecker& check);
 void CheckCodeMatMul(StepChecker& check);
+void CheckFixedPointMatMul(StepChecker& check);
 // engine_check_attention.cc
 void CheckRope(StepChecker& check);
 void CheckAttention(StepChecker& check);

@@ -92,12 +92,14 @@ void RunAddRow(const Step& step, const RunContext& context) {
 
 // In the order of PlanOp.
 constexpr RunFn kRun[] = {
-    RunEmbed,     RunMatMul,     RunRmsNorm,     RunRope,         RunStoreK,
-    RunStoreV,    RunAttention,  RunAdd,         RunMul,          RunScale,
-    RunActivate,  RunGatedMul,   RunSoftcap,     RunCopyRows,     RunDecode,
-    RunEncode,    RunRound,      RunRoundF16,    RunQuantizeRows, RunMatMulQ,
-    RunRowCodes,  RunCodeMatMul, RunBatchMatMul, RunSoftmax,      RunConcat,
-    RunTranspose, RunAddRow,     RunLayerNorm,   RunConvertCodes};
+    RunEmbed,        RunMatMul,        RunRmsNorm,          RunRope,
+    RunStoreK,       RunStoreV,        RunAttention,        RunAdd,
+    RunMul,          RunScale,         RunActivate,         RunGatedMul,
+    RunSoftcap,      RunCopyRows,      RunDecode,           RunEncode,
+    RunRound,        RunRoundF16,      RunQuantizeRows,     RunMatMulQ,
+    RunRowCodes,     RunCodeMatMul,    RunBatchMatMul,      RunSoftmax,
+    RunConcat,       RunTranspose,     RunAddRow,           RunLayerNorm,
+    RunConvertCodes, RunConvertHalves, RunFixedPointMatMul, RunChipRmsNorm};
 static_assert(std::size(kRun) == kNumPlanOps);
 
 }  // namespace

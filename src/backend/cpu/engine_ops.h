@@ -86,6 +86,7 @@ struct Step {
   float softcap = 0;
   float eps = 0;
   float weight_offset = 0;
+  bool fast_root = false;  // of kChipRmsNorm
   Activation activation = Activation::kSilu;
   MatMulFn matmul = nullptr;
   MatMulQFn matmul_q = nullptr;
@@ -93,8 +94,10 @@ struct Step {
   int64_t inner = 0;         // K of kQuantizeRows, kRowCodes and kBatchMatMul
   int64_t dropped_bits = 0;  // of kCodeMatMul and kBatchMatMul
   int64_t matrix_rows = 0;   // M of kBatchMatMul
-  Grid grid;  // of kDecode, kEncode, kRound, kRowCodes and kCodeMatMul
-  Grid to;    // of the output of kConvertCodes
+  Grid grid;  // of kDecode, kEncode, kRound, kRowCodes and the matmuls of codes
+  // Of the output of kConvertCodes, kConvertHalves, kFixedPointMatMul and
+  // kChipRmsNorm (scale 0: none).
+  Grid to;
   FixedPoint conversion;      // of kConvertCodes
   DType dtype = DType::kF32;  // of codes
   float a_step = 0;           // of kBatchMatMul
@@ -124,8 +127,11 @@ void RunEncode(const Step& step, const RunContext& context);
 void RunRound(const Step& step, const RunContext& context);
 void RunRoundF16(const Step& step, const RunContext& context);
 void RunConvertCodes(const Step& step, const RunContext& context);
+void RunConvertHalves(const Step& step, const RunContext& context);
 void RunRowCodes(const Step& step, const RunContext& context);
 void RunCodeMatMul(const Step& step, const RunContext& context);
+void RunFixedPointMatMul(const Step& step, const RunContext& context);
+void RunChipRmsNorm(const Step& step, const RunContext& context);
 // engine_ops_attention.cc
 void RunRope(const Step& step, const RunContext& context);
 void RunAttention(const Step& step, const RunContext& context);

@@ -1,6 +1,7 @@
 // Ops that round to codes, and the matmul of codes.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -8,6 +9,7 @@
 #include "backend/cpu/kernels/packed.h"
 #include "backend/cpu/row_codes.h"
 #include "base/check.h"
+#include "base/chip_arithmetic.h"
 #include "base/half.h"
 
 namespace hexllm::cpu {
@@ -152,6 +154,54 @@ void ConvertCodes(const Step& step, int64_t at, int64_t n) {
   });
 }
 
+// Halves to codes. Rounds half away from 0.
+void CodesOfHalves(const Step& step, const RunContext& context, int64_t at,
+                   int64_t n) {
+  const float* const x = step.In(0) + at;
+  float* const out = step.Out() + at;
+  const Grid to = step.to;
+  for (int64_t i = 0; i < n; ++i) out[i] = x[i] / to.scale;
+  context.kernels.round_f16(out, out, n);
+  const auto least = static_cast<float>(-to.zero_point);
+  const auto most = static_cast<float>(to.most - to.zero_point);
+  for (int64_t i = 0; i < n; ++i) {
+    const float steps = std::isnan(out[i]) ? 0.0f : std::round(out[i]);
+    out[i] = std::clamp(steps, least, most) * to.scale;
+  }
+}
+
+// --- Norms, in the double that the interpreter has ---
+
+float OnGridBelow(double value, const Grid& grid) {
+  double steps = std::floor(value / static_cast<double>(grid.scale));
+  if (std::isnan(steps)) steps = 0;
+  const auto zero = static_cast<double>(grid.zero_point);
+  return static_cast<float>(
+             std::clamp(steps, grid.least - zero, grid.most - zero)) *
+         grid.scale;
+}
+
+void NormRow(const Step& step, const float* x, float* out) {
+  const auto width = static_cast<size_t>(step.width);
+  const float* const w = step.In(1);
+  double squares = 0;
+  for (size_t i = 0; i < width; ++i)
+    squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  const double sum =
+      squares / static_cast<double>(step.width) + static_cast<double>(step.eps);
+  const double inverse =
+      step.fast_root
+          ? static_cast<double>(FastInverseRoot(static_cast<float>(sum)))
+          : 1.0 / std::sqrt(sum);
+  const auto offset = static_cast<double>(step.weight_offset);
+  for (size_t i = 0; i < width; ++i) {
+    const double value = static_cast<double>(x[i]) * inverse *
+                         (static_cast<double>(w[i]) + offset);
+    out[i] = step.to.scale == 0 ? static_cast<float>(value)
+                                : OnGridBelow(value, step.to);
+  }
+}
+
 // --- Rows of codes ---
 
 // Writes a chunk of numbers as codes less their centre, zeros beyond the
@@ -196,6 +246,17 @@ void WriteCodes(const Step& step, const RowCodes& rows, int64_t row) {
 //
 //   floor((sum_k x w) / 2^b) - floor(Z sum_k w / 2^b + 1/2) + trunc(bias / 2^b)
 
+// Outputs of the panel from output `n` on.
+int64_t PanelOutputs(const Step& step, int64_t n) {
+  return std::min(kPackedRows, step.width - n);
+}
+
+// What a sum of output `n` counts in.
+double StepOfSums(const Step& step, int64_t n) {
+  return static_cast<double>(step.grid.scale) *
+         static_cast<double>(step.In(2)[n]);
+}
+
 // The terms of the outputs from `n` on.
 PanelTerms TermsOf(const Step& step, int64_t n) {
   PanelTerms terms = {};
@@ -206,20 +267,95 @@ PanelTerms TermsOf(const Step& step, int64_t n) {
   const int64_t zero = step.grid.zero_point;
   const auto offset =
       static_cast<double>(CodeCentre(step.grid.most) - (drops ? 0 : zero));
-  const int64_t count = std::min(kPackedRows, step.weight.rows - n);
-  for (int64_t j = 0; j < count; ++j) {
+  for (int64_t j = 0; j < PanelOutputs(step, n); ++j) {
     const int64_t b = bias == nullptr ? 0 : bias[n + j];
     terms.offsets[j] = offset * static_cast<double>(sums[j]);
+    terms.factors[j] = StepOfSums(step, n + j);
     if (drops) {
       terms.rest[j] = static_cast<double>(
           b / place - ((zero * sums[j] + place / 2) >> step.dropped_bits));
+      terms.per_place[j] = 1.0 / static_cast<double>(place);
+      terms.factors[j] *= static_cast<double>(place);
     } else {
       terms.offsets[j] += static_cast<double>(b);
     }
-    terms.factors[j] = static_cast<double>(step.grid.scale) *
-                       static_cast<double>(step.In(2)[n + j]);
   }
   return terms;
+}
+
+// The panel of the outputs from `n` on.
+void RunPanel(const Step& step, const RunContext& context, int64_t n,
+              const PanelTerms& terms, bool drops) {
+  const ActiveRows active = Active(step, context);
+  const int64_t k = step.weight.cols;
+  const RowCodes rows = RowCodesAt(step.at[0], step.rows.count, k);
+  const bool wide = step.weight.dtype == DType::kI16;
+  const int64_t low_plane =
+      wide ? PackedBytes(DType::kI8, step.weight.rows, k) : 0;
+  const std::byte* const w =
+      step.weight.data + n / kPackedRows * PackedPanelBytes(DType::kI8, k);
+  context.kernels.code_matmul(
+      {.x = rows.codes + active.begin * rows.stride,
+       .x_stride = rows.stride,
+       .x_sums = rows.sums + active.begin,
+       .w = w,
+       .low = wide ? w + low_plane : nullptr,
+       .terms = &terms,
+       .drops = drops,
+       .out = step.Out() + active.begin * step.width + n,
+       .out_stride = step.width,
+       .rows = active.count(),
+       .k = k,
+       .outputs = PanelOutputs(step, n)});
+}
+
+// Calls run(n) for the panels of outputs, split between threads.
+template <typename F>
+void SplitPanels(const Step& step, const RunContext& context, F&& run) {
+  const int64_t rows = Active(step, context).count();
+  if (rows == 0) return;
+  const int64_t work = kPackedRows * step.weight.cols * rows;
+  // Two multiply-adds of codes take about the time of one of floats.
+  Split(context, CeilDiv(step.width, kPackedRows),
+        std::max<int64_t>(1, work / 2), [&](int64_t begin, int64_t end) {
+          for (int64_t panel = begin; panel < end; ++panel)
+            run(panel * kPackedRows);
+        });
+}
+
+// --- In fixed point ---
+
+using PanelFactors = std::array<int32_t, static_cast<size_t>(kPackedRows)>;
+
+// Makes sixteenths of a step of the output of the sums
+// (base/chip_arithmetic.h): whole numbers, exact in f32 wherever they are not
+// clamped.
+PanelFactors TakeSixteenths(const Step& step, int64_t n, PanelTerms& terms) {
+  PanelFactors multipliers = {};
+  for (int64_t j = 0; j < PanelOutputs(step, n); ++j) {
+    const Rescale by =
+        RescaleOf(terms.factors[j] / static_cast<double>(step.to.scale));
+    terms.per_place[j] = std::ldexp(1.0, -by.shift);
+    terms.rest[j] = 0;
+    terms.factors[j] = 1;
+    multipliers[static_cast<size_t>(j)] = by.multiplier;
+  }
+  return multipliers;
+}
+
+void RescalePanel(const Step& step, const ActiveRows& active, int64_t n,
+                  const PanelFactors& multipliers) {
+  const Grid to = step.to;
+  for (int64_t r = active.begin; r < active.begin + active.count(); ++r) {
+    float* const out = step.Out() + r * step.width + n;
+    for (int64_t j = 0; j < PanelOutputs(step, n); ++j) {
+      const int64_t steps = RescaleSixteenths(
+          static_cast<double>(out[j]), multipliers[static_cast<size_t>(j)]);
+      const int64_t code =
+          std::clamp<int64_t>(steps + to.zero_point, to.least, to.most);
+      out[j] = static_cast<float>(code - to.zero_point) * to.scale;
+    }
+  }
 }
 
 }  // namespace
@@ -259,6 +395,23 @@ void RunConvertCodes(const Step& step, const RunContext& context) {
                 [&](int64_t at, int64_t n) { ConvertCodes(step, at, n); });
 }
 
+void RunConvertHalves(const Step& step, const RunContext& context) {
+  SplitElements(step, context, 1, [&](int64_t at, int64_t n) {
+    CodesOfHalves(step, context, at, n);
+  });
+}
+
+void RunChipRmsNorm(const Step& step, const RunContext& context) {
+  const ActiveRows active = Active(step, context);
+  Split(context, active.count() * step.vectors, 4 * step.width,
+        [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t at = (active.begin * step.vectors + i) * step.width;
+            NormRow(step, step.In(0) + at, step.Out() + at);
+          }
+        });
+}
+
 void RunRowCodes(const Step& step, const RunContext& context) {
   const ActiveRows active = Active(step, context);
   const RowCodes rows =
@@ -271,41 +424,19 @@ void RunRowCodes(const Step& step, const RunContext& context) {
         });
 }
 
-// Split over panels of outputs.
 void RunCodeMatMul(const Step& step, const RunContext& context) {
-  const ActiveRows active = Active(step, context);
-  if (active.count() == 0) return;
-  const int64_t k = step.weight.cols;
-  const RowCodes rows = RowCodesAt(step.at[0], step.rows.count, k);
-  const int64_t panel_bytes = PackedPanelBytes(DType::kI8, k);
-  const bool wide = step.weight.dtype == DType::kI16;
-  const int64_t low_plane =
-      wide ? PackedBytes(DType::kI8, step.weight.rows, k) : 0;
-  const auto run = [&](int64_t panel) {
-    const int64_t n = panel * kPackedRows;
-    const PanelTerms terms = TermsOf(step, n);
-    const std::byte* const w = step.weight.data + panel * panel_bytes;
-    context.kernels.code_matmul(
-        {.x = rows.codes + active.begin * rows.stride,
-         .x_stride = rows.stride,
-         .x_sums = rows.sums + active.begin,
-         .w = w,
-         .low = wide ? w + low_plane : nullptr,
-         .terms = &terms,
-         .place = static_cast<double>(int64_t{1} << step.dropped_bits),
-         .out = step.Out() + active.begin * step.width + n,
-         .out_stride = step.width,
-         .rows = active.count(),
-         .k = k,
-         .outputs = std::min(kPackedRows, step.width - n)});
-  };
-  const int64_t panels = CeilDiv(step.width, kPackedRows);
-  const int64_t work = kPackedRows * k * active.count();
-  // Two multiply-adds of codes take about the time of one of floats.
-  Split(context, panels, std::max<int64_t>(1, work / 2),
-        [&](int64_t begin, int64_t end) {
-          for (int64_t panel = begin; panel < end; ++panel) run(panel);
-        });
+  SplitPanels(step, context, [&](int64_t n) {
+    RunPanel(step, context, n, TermsOf(step, n), step.dropped_bits > 0);
+  });
+}
+
+void RunFixedPointMatMul(const Step& step, const RunContext& context) {
+  SplitPanels(step, context, [&](int64_t n) {
+    PanelTerms terms = TermsOf(step, n);
+    const PanelFactors multipliers = TakeSixteenths(step, n, terms);
+    RunPanel(step, context, n, terms, /*drops=*/true);
+    RescalePanel(step, Active(step, context), n, multipliers);
+  });
 }
 
 }  // namespace hexllm::cpu

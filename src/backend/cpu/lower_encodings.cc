@@ -31,6 +31,17 @@ bool IsSupported(const Encoding& encoding) {
   return std::isnormal(scale) && std::isnormal(1 / scale);
 }
 
+Result<Instruction> ConvertHalvesInstruction(const Encoding& to,
+                                             int64_t width) {
+  if (to.dtype != DType::kU8) {
+    return Error{ErrorCode::kUnsupported,
+                 "half_steps: expected a convert to u8"};
+  }
+  return Instruction{.op = PlanOp::kConvertHalves,
+                     .ints = {width, ZeroPoint(to)},
+                     .floats = {to.scales[0]}};
+}
+
 }  // namespace
 
 Status CheckValueEncodings(const ir::Graph& graph) {
@@ -57,7 +68,8 @@ bool OnlyMoves(const Node& node) {
 bool NeedsRounding(const ir::Graph& graph, const Node& node) {
   const auto& encoding = graph[node.output].encoding;
   if (!encoding) return false;
-  if (!OnlyMoves(node)) return true;
+  if (!OnlyMoves(node))
+    return !IsFixedPointLinear(node) && !IsNormRoundedDown(node);
   return std::any_of(
       node.inputs.begin(), node.inputs.end(),
       [&](ir::ValueId id) { return graph[id].encoding != encoding; });
@@ -109,9 +121,14 @@ Instruction RoundInstruction(const Encoding& encoding, int64_t width) {
           .floats = {encoding.scales[0]}};
 }
 
-Result<Instruction> ConvertInstruction(const Encoding& from, const Encoding& to,
-                                       int64_t width) {
-  const auto by = ir::FindConversion(from, to);
+Result<Instruction> ConvertInstruction(const Encoding* from, const Encoding& to,
+                                       const ir::Attrs& attrs, int64_t width) {
+  if (OptionalIntAttr(attrs, ir::AttrName::kHalfSteps) != 0)
+    return ConvertHalvesInstruction(to, width);
+  if (OptionalIntAttr(attrs, ir::AttrName::kFixedPoint) == 0)
+    return RoundInstruction(to, width);
+  const auto by =
+      from == nullptr ? std::nullopt : ir::FindConversion(*from, to);
   if (!by) {
     return Error{ErrorCode::kUnsupported,
                  "fixed_point: expected a convert from u16 to u8 of a scale "
@@ -119,8 +136,18 @@ Result<Instruction> ConvertInstruction(const Encoding& from, const Encoding& to,
   }
   return Instruction{.op = PlanOp::kConvertCodes,
                      .ints = {width, by->multiplier, by->shift, by->offset,
-                              ZeroPoint(from), ZeroPoint(to)},
-                     .floats = {from.scales[0], to.scales[0]}};
+                              ZeroPoint(*from), ZeroPoint(to)},
+                     .floats = {from->scales[0], to.scales[0]}};
+}
+
+bool IsNormRoundedDown(const Node& node) {
+  return node.op == OpKind::kRmsNorm &&
+         OptionalIntAttr(node.attrs, ir::AttrName::kRoundsDown) != 0;
+}
+
+bool IsFixedPointLinear(const Node& node) {
+  return node.op == OpKind::kLinear &&
+         OptionalIntAttr(node.attrs, ir::AttrName::kFixedPoint) != 0;
 }
 
 Instruction CodecInstruction(PlanOp op, const Encoding& encoding,

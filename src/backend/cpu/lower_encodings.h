@@ -34,10 +34,14 @@ bool KeepsMemory(const ir::Graph& graph, const ir::Node& node);
 // The instruction that rounds x[rows, width] to `encoding`; operands, rows and
 // name are still to be filled in.
 Instruction RoundInstruction(const ir::Encoding& encoding, int64_t width);
-// The same for a convert from `from` in fixed point. kUnsupported for
-// encodings that ir::FindConversion does not convert.
-Result<Instruction> ConvertInstruction(const ir::Encoding& from,
-                                       const ir::Encoding& to, int64_t width);
+// The same for a convert from `from` (null: none) with `attrs`. kUnsupported
+// for encodings that its attribute is not for.
+Result<Instruction> ConvertInstruction(const ir::Encoding* from,
+                                       const ir::Encoding& to,
+                                       const ir::Attrs& attrs, int64_t width);
+// True for a linear and a norm that write numbers of their output's grid.
+bool IsFixedPointLinear(const ir::Node& node);
+bool IsNormRoundedDown(const ir::Node& node);
 // The same for kDecode and kEncode.
 Instruction CodecInstruction(PlanOp op, const ir::Encoding& encoding,
                              int64_t width);

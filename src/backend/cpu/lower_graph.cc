@@ -250,9 +250,9 @@ Status GraphLowering::Round(const Node& node, Operand from) {
   const ir::Encoding& to = *EncodingOf(node.output);
   const int64_t width = MemoryWidth(node.output);
   Instruction round = RoundInstruction(to, width);
-  if (OptionalIntAttr(node.attrs, ir::AttrName::kFixedPoint) != 0) {
+  if (node.op == OpKind::kConvert) {
     const auto& x = EncodingOf(node.inputs[0]);
-    auto made = ConvertInstruction(x ? *x : ir::Encoding{}, to, width);
+    auto made = ConvertInstruction(x ? &*x : nullptr, to, node.attrs, width);
     if (!made.ok()) return Unsupported(node, made.error().message);
     round = *std::move(made);
   }

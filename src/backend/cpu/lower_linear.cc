@@ -135,19 +135,36 @@ Status EmitCodes(GraphLowering& lowering, const LinearNode& linear,
                                   .linear = linear.w,
                                   .x_scale = x_grid.scale}));
   }
-  lowering.Emit(linear.node, {.op = PlanOp::kCodeMatMul,
-                              .in = std::move(in),
-                              .out = LinearOutput(lowering, linear),
-                              .rows = linear.rows,
-                              .ints = {x_grid.code_bytes, x_grid.zero_point,
-                                       linear.dropped_bits()},
-                              .floats = {x_grid.scale}});
+  Instruction matmul{
+      .op = PlanOp::kCodeMatMul,
+      .in = std::move(in),
+      .out = LinearOutput(lowering, linear),
+      .rows = linear.rows,
+      .ints = {x_grid.code_bytes, x_grid.zero_point, linear.dropped_bits()},
+      .floats = {x_grid.scale}};
+  if (IsFixedPointLinear(linear.node)) {
+    const ir::Encoding& y = *lowering.graph()[linear.node.output].encoding;
+    matmul.op = PlanOp::kFixedPointMatMul;
+    matmul.ints = {x_grid.zero_point, UnsignedGridOf(y)->zero_point};
+    matmul.floats.push_back(y.scales[0]);
+  }
+  lowering.Emit(linear.node, std::move(matmul));
   return OkStatus();
 }
 
 bool HasHalves(const GraphLowering& lowering, const Node& node) {
   const auto& encoding = lowering.graph()[node.inputs[0]].encoding;
   return encoding && encoding->dtype == DType::kF16;
+}
+
+// Codes of u8 in and out, without another attribute.
+bool CanBeFixedPoint(const GraphLowering& lowering, const LinearNode& linear) {
+  const auto is_u8 = [&](ir::ValueId id) {
+    const auto& encoding = lowering.graph()[id].encoding;
+    return encoding && encoding->dtype == DType::kU8;
+  };
+  return linear.dropped_bits() == 0 && is_u8(linear.node.inputs[0]) &&
+         is_u8(linear.node.output);
 }
 
 // The grid of x, or nothing when it has no codes.
@@ -186,6 +203,13 @@ Status EmitLinear(GraphLowering& lowering, const Node& node) {
   if (linear.dropped_bits() > 0 && !codes) {
     return lowering.Unsupported(
         node, "dropped_bits: expected codes of input and weight");
+  }
+  if (IsFixedPointLinear(node) &&
+      !(codes && CanBeFixedPoint(lowering, linear))) {
+    return lowering.Unsupported(
+        node,
+        "fixed_point: expected codes of u8 of input and output, and codes of "
+        "the weight");
   }
   if (!encoding || encoding->dtype == DType::kF16 ||
       (codes && HasHalves(lowering, node))) {

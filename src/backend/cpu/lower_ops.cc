@@ -21,9 +21,9 @@ int64_t IntOf(Activation activation) {
 
 // --- Norms ---
 
-// A norm over the last axis of input 0; the other inputs are weights.
-Status EmitNorm(GraphLowering& lowering, const Node& node, PlanOp op,
-                std::vector<float> numbers) {
+// A norm over the last axis of input 0; the other inputs are weights. `norm`
+// has the numbers beside the sizes.
+Status EmitNorm(GraphLowering& lowering, const Node& node, Instruction norm) {
   HX_ASSIGN_OR_RETURN(const Operand x, lowering.Activation(node, 0));
   std::vector<Operand> in = {x};
   for (size_t i = 1; i < node.inputs.size(); ++i) {
@@ -36,24 +36,35 @@ Status EmitNorm(GraphLowering& lowering, const Node& node, PlanOp op,
   const int64_t vectors = ElementsOf(shape) / width;
   RowRange rows = lowering.MemoryRows(node.inputs[0]);
   if (vectors % rows.count != 0) rows = lowering.Unordered(vectors);
-  lowering.Emit(node, {.op = op,
-                       .in = std::move(in),
-                       .out = lowering.Output(node, rows, {0}),
-                       .rows = rows,
-                       .ints = {vectors / rows.count, width},
-                       .floats = std::move(numbers)});
+  norm.in = std::move(in);
+  norm.out = lowering.Output(node, rows, {0});
+  norm.rows = rows;
+  norm.ints.insert(norm.ints.begin(), {vectors / rows.count, width});
+  lowering.Emit(node, std::move(norm));
   return OkStatus();
 }
 
 Status EmitRmsNorm(GraphLowering& lowering, const Node& node) {
-  return EmitNorm(
-      lowering, node, PlanOp::kRmsNorm,
-      {FloatOf(node, AttrName::kEps), FloatOf(node, AttrName::kWeightOffset)});
+  const bool fast_root = OptionalIntAttr(node.attrs, AttrName::kFastRoot) != 0;
+  const bool down = IsNormRoundedDown(node);
+  Instruction norm{.op = PlanOp::kRmsNorm,
+                   .floats = {FloatOf(node, AttrName::kEps),
+                              FloatOf(node, AttrName::kWeightOffset)}};
+  if (fast_root || down) {
+    const auto& y = lowering.graph()[node.output].encoding;
+    if (down && !(y && y->dtype == DType::kU16))
+      return lowering.Unsupported(node, "rounds_down: expected codes of u16");
+    norm.op = PlanOp::kChipRmsNorm;
+    norm.ints = {fast_root ? 1 : 0, down ? UnsignedGridOf(*y)->zero_point : 0};
+    norm.floats.push_back(down ? y->scales[0] : 0.0f);
+  }
+  return EmitNorm(lowering, node, std::move(norm));
 }
 
 Status EmitLayerNorm(GraphLowering& lowering, const Node& node) {
-  return EmitNorm(lowering, node, PlanOp::kLayerNorm,
-                  {FloatOf(node, AttrName::kEps)});
+  return EmitNorm(
+      lowering, node,
+      {.op = PlanOp::kLayerNorm, .floats = {FloatOf(node, AttrName::kEps)}});
 }
 
 // --- Element by element ---

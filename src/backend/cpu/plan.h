@@ -13,7 +13,7 @@
 
 namespace hexllm::cpu {
 
-inline constexpr uint32_t kPlanFormatVersion = 3;
+inline constexpr uint32_t kPlanFormatVersion = 4;
 // Alignment of arena operands, in bytes.
 inline constexpr uint64_t kArenaAlignment = 64;
 

@@ -106,8 +106,20 @@ enum class PlanOp : uint16_t {
   // ir/encode.h); ints {width, multiplier, shift, offset, zero_point of x,
   // zero_point}; floats {scale of x, scale}
   kConvertCodes,
+  // in x[R,width], halves; out same, on a grid of u8 (EncodeHalf in
+  // ir/encode.h); ints {width, zero_point}; floats {scale}
+  kConvertHalves,
+  // in as kCodeMatMul, x of one byte; out [R,N], on a grid of u8
+  // (base/chip_arithmetic.h); ints {zero_point of x, zero_point}; floats {scale
+  // of x,
+  // scale}
+  kFixedPointMatMul,
+  // as kRmsNorm, with fast_root and rounds_down of ir/ops/rms_norm.cc, the
+  // latter onto a grid of u16; ints {n, M, fast_root (0 or 1), zero_point};
+  // floats {eps, weight_offset, scale (0: is not rounded)}
+  kChipRmsNorm,
 };
 
-inline constexpr int kNumPlanOps = static_cast<int>(PlanOp::kConvertCodes) + 1;
+inline constexpr int kNumPlanOps = static_cast<int>(PlanOp::kChipRmsNorm) + 1;
 
 }  // namespace hexllm::cpu

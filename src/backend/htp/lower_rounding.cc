@@ -1,5 +1,8 @@
 #include "backend/htp/lower_rounding.h"
 
+#include <cmath>
+
+#include "base/half.h"
 #include "ir/encode.h"
 
 namespace hexllm::htp {
@@ -7,20 +10,21 @@ namespace {
 
 constexpr uint32_t kFirstToDrop = 73;  // the first generation that does
 
-bool IsU16(const std::optional<ir::Encoding>& encoding) {
-  return encoding && encoding->dtype == DType::kU16;
+bool Has(const std::optional<ir::Encoding>& encoding, DType dtype) {
+  return encoding && encoding->dtype == dtype;
 }
 
 bool HasMiddleZero(const ir::Encoding& encoding, int32_t middle) {
   return encoding.zero_points == std::vector<int32_t>{middle};
 }
 
-int64_t BitsOfLinear(const ir::Module& module, const ir::Graph& graph,
-                     const ir::Node& node) {
+// The weight of a linear, when its codes have 8 bits or less.
+const ir::Encoding* ByteWeight(const ir::Module& module, const ir::Graph& graph,
+                               const ir::Node& node) {
   const ir::ConstantId weight = graph[node.inputs[1]].constant;
-  if (!weight.valid()) return 0;
+  if (!weight.valid()) return nullptr;
   const auto& w = module.constants[weight].encoding;
-  return w && w->dtype == DType::kI8 ? 8 : 0;
+  return Has(w, DType::kI8) ? &*w : nullptr;
 }
 
 // Other zero points are converted first.
@@ -35,16 +39,55 @@ int64_t DroppedBits(const ir::Module& module, const ir::Graph& graph,
                     const ir::Node& node) {
   const auto& y = graph[node.output].encoding;
   if (!y || !ir::HasCodes(*y)) return 0;
-  if (!IsU16(graph[node.inputs[0]].encoding)) return 0;
-  if (node.op == ir::OpKind::kLinear) return BitsOfLinear(module, graph, node);
+  if (!Has(graph[node.inputs[0]].encoding, DType::kU16)) return 0;
+  if (node.op == ir::OpKind::kLinear)
+    return ByteWeight(module, graph, node) == nullptr ? 0 : 8;
   return node.op == ir::OpKind::kMatMul ? BitsOfMatMul(graph, node) : 0;
 }
 
-bool IsFixedPoint(const ir::Graph& graph, const ir::Node& node) {
-  if (node.op != ir::OpKind::kConvert) return false;
+bool IsFixedPointLinear(const ir::Module& module, const ir::Graph& graph,
+                        const ir::Node& node) {
+  if (node.op != ir::OpKind::kLinear) return false;
+  const ir::Encoding* w = ByteWeight(module, graph, node);
+  return w != nullptr && w->block == 0 &&
+         Has(graph[node.inputs[0]].encoding, DType::kU8) &&
+         Has(graph[node.output].encoding, DType::kU8);
+}
+
+void ModelConvert(const ir::Graph& graph, ir::Node& node) {
   const auto& x = graph[node.inputs[0]].encoding;
   const auto& y = graph[node.output].encoding;
-  return x && y && ir::FindConversion(*x, *y).has_value();
+  if (!x || !y) return;
+  if (ir::FindConversion(*x, *y))
+    node.attrs = {{ir::AttrName::kFixedPoint, int64_t{1}}};
+  if (Has(x, DType::kF16) && Has(y, DType::kU8))
+    node.attrs = {{ir::AttrName::kHalfSteps, int64_t{1}}};
+}
+
+void ModelSums(const ir::Module& module, const ir::Graph& graph,
+               ir::Node& node) {
+  const int64_t bits = DroppedBits(module, graph, node);
+  if (bits > 0) node.attrs.push_back({ir::AttrName::kDroppedBits, bits});
+  if (IsFixedPointLinear(module, graph, node))
+    node.attrs.push_back({ir::AttrName::kFixedPoint, int64_t{1}});
+}
+
+void ModelNorm(const ir::Graph& graph, ir::Node& node) {
+  const auto& x = graph[node.inputs[0]].encoding;
+  const auto& y = graph[node.output].encoding;
+  if (Has(x, DType::kF16) && Has(y, DType::kF16))
+    node.attrs.push_back({ir::AttrName::kFastRoot, int64_t{1}});
+  if (Has(x, DType::kU16) && Has(y, DType::kU16))
+    node.attrs.push_back({ir::AttrName::kRoundsDown, int64_t{1}});
+}
+
+void ModelScale(const ir::Graph& graph, ir::Node& node) {
+  if (!Has(graph[node.output].encoding, DType::kF16)) return;
+  const auto factor =
+      static_cast<float>(ir::FloatAttr(node.attrs, ir::AttrName::kFactor));
+  const float half = F16ToF32(F32ToF16(factor));
+  if (std::isfinite(half))
+    node.attrs = {{ir::AttrName::kFactor, static_cast<double>(half)}};
 }
 
 }  // namespace
@@ -52,11 +95,11 @@ bool IsFixedPoint(const ir::Graph& graph, const ir::Node& node) {
 void ModelRounding(ir::Module& module, const Soc& soc) {
   for (ir::Graph& graph : module.graphs) {
     for (ir::Node& node : graph.nodes) {
-      if (IsFixedPoint(graph, node))
-        node.attrs = {{ir::AttrName::kFixedPoint, int64_t{1}}};
-      const int64_t bits =
-          soc.htp < kFirstToDrop ? 0 : DroppedBits(module, graph, node);
-      if (bits > 0) node.attrs.push_back({ir::AttrName::kDroppedBits, bits});
+      if (node.op == ir::OpKind::kConvert) ModelConvert(graph, node);
+      if (node.op == ir::OpKind::kScale) ModelScale(graph, node);
+      if (soc.htp < kFirstToDrop) continue;
+      if (node.op == ir::OpKind::kRmsNorm) ModelNorm(graph, node);
+      ModelSums(module, graph, node);
     }
   }
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/chip_arithmetic.h"
 #include "base/half.h"
 #include "base/quantize.h"
 #include "ir/constant.h"
@@ -39,6 +40,28 @@ std::vector<int64_t> RowSteps(const Encoding& encoding, const HostTensor& w,
   }
   return steps;
 }
+
+// Sums of products as numbers on the grid of u8 that the output has.
+class FixedPoint {
+ public:
+  FixedPoint(const Encoding& to, double step)
+      : to_(to),
+        zero_(to.zero_points.empty() ? 0 : to.zero_points[0]),
+        by_(RescaleOf(step / static_cast<double>(to.scales[0]))) {}
+
+  float operator()(int64_t sum) const {
+    const double sixteenths =
+        std::floor(std::ldexp(static_cast<double>(sum), -by_.shift));
+    const int64_t code = zero_ + RescaleSixteenths(sixteenths, by_.multiplier);
+    return DecodeOne(to_, static_cast<int32_t>(
+                              std::clamp<int64_t>(code, 0, CodesOf(to_).most)));
+  }
+
+ private:
+  const Encoding& to_;
+  int64_t zero_;
+  Rescale by_;
+};
 
 // --- Blocks
 
@@ -162,6 +185,8 @@ HostTensor LinearOfCodes(const OpContext& context,
   const int64_t dropped =
       OptionalIntAttr(context.attrs, AttrName::kDroppedBits);
   const int64_t place = int64_t{1} << dropped;
+  const bool fixed = OptionalIntAttr(context.attrs, AttrName::kFixedPoint) != 0;
+  HX_CHECK(!fixed || context.output != nullptr);
   HostTensor out{.type = output,
                  .floats = std::vector<float>(rows * width_out)};
   for (size_t n = 0; n < width_out; ++n) {
@@ -180,7 +205,8 @@ HostTensor LinearOfCodes(const OpContext& context,
       const int64_t acc =
           DropBits(products, zero, dropped) + bias / place * place;
       out.floats[t * width_out + n] =
-          static_cast<float>(static_cast<double>(acc) * step);
+          fixed ? FixedPoint(*context.output, step)(acc)
+                : static_cast<float>(static_cast<double>(acc) * step);
     }
   }
   return out;

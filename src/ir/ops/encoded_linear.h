@@ -26,6 +26,12 @@ bool IsLinearOfBlocks(const OpContext& context);
 //   sum = sum over k of          (w code - w zero point) * block scale
 //   out = float((floor(acc / 2^b) - floor(zero * sum / 2^b + 1/2) +
 //                trunc(EncodeBias(bias[n], step) / 2^b)) * 2^b * step)
+//
+// With fixed_point = 1 codes of u8 come out, not always the nearest ones, with
+// the exact sum of the first line (base/chip_arithmetic.h):
+//   ratio = step / double(scale of out)
+//   sixteenths = floor((acc + EncodeBias(bias[n], step)) / 2^shift(ratio))
+//   out = the number of code RescaleSixteenths(sixteenths) + zero point of out
 HostTensor LinearOfCodes(const OpContext& context,
                          std::span<const HostTensor* const> inputs,
                          const TensorType& output);

@@ -5,7 +5,8 @@
 // Weights and bias have any stored type. The layout is that of checkpoints
 // (torch.nn.Linear): one row per output. Sums are in double; where weights have
 // codes, they are as ir/ops/encoded_linear.h says, and only there lose the low
-// {dropped_bits}, 1 to 31 of them, as the accumulators of a chip do.
+// {dropped_bits}, 1 to 31 of them, as the accumulators of a chip do, or become
+// codes with {fixed_point=1}.
 #include "base/check.h"
 #include "ir/axes.h"
 #include "ir/ops/encoded_linear.h"
@@ -51,6 +52,7 @@ HostTensor InterpretLinear(const OpContext& context,
                            const TensorType& output) {
   if (IsLinearOfCodes(context)) return LinearOfCodes(context, inputs, output);
   HX_CHECK(OptionalIntAttr(context.attrs, AttrName::kDroppedBits) == 0);
+  HX_CHECK(OptionalIntAttr(context.attrs, AttrName::kFixedPoint) == 0);
   if (IsLinearOfBlocks(context)) return LinearOfBlocks(context, inputs, output);
   return LinearOfFloats(inputs, output);
 }

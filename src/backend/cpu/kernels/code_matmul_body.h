@@ -72,10 +72,10 @@ HX_INLINE void FinishCodes(const CodeMatMulArgs& args, int64_t r, int64_t lane,
   for (int i = 0; i < kLanes; ++i) {
     steps[i] = sums[i] + row_term + args.terms->offsets[lane + i];
   }
-  if (args.place > 1) {
+  if (args.drops) {
     for (int i = 0; i < kLanes; ++i) {
-      steps[i] = (floor(steps[i] / args.place) + args.terms->rest[lane + i]) *
-                 args.place;
+      steps[i] = floor(steps[i] * args.terms->per_place[lane + i]) +
+                 args.terms->rest[lane + i];
     }
   }
   float out[Bound(kLanes)];

@@ -174,17 +174,20 @@ struct MatMulQArgs {
 };
 using MatMulQFn = void (*)(const MatMulQArgs&);
 
-// What makes outputs of the exact sums of a panel, per output. All but the
-// factors are whole numbers.
+// What makes outputs of the exact sums of a panel, per output. `offsets` and
+// `rest` are whole numbers, `per_place` powers of 2.
 struct PanelTerms {
   double offsets[kPackedRows];
-  double rest[kPackedRows];  // 0 where `place` is 1
+  double per_place[kPackedRows];  // read when sums drop what is below a place
+  double rest[kPackedRows];       // likewise
   double factors[kPackedRows];
 };
 
 // One panel of the products of codes: for its outputs j,
 //   steps = sum_k x[r, k] * w[j, k] + offsets[j]
-//   out[r, j] = float((floor(steps / place) + rest[j]) * place * factors[j])
+//   out[r, j] = float(steps * factors[j])
+// or, when it `drops`,
+//   out[r, j] = float((floor(steps * per_place[j]) + rest[j]) * factors[j])
 // The first line is exact: of whole numbers below 2^53. Only the product with
 // the factor is rounded, to double, then to float.
 struct CodeMatMulArgs {
@@ -195,8 +198,8 @@ struct CodeMatMulArgs {
   const std::byte* low;   // or null. Else w is 256 * (panel w) + (panel low) +
                           // 128
   const PanelTerms* terms;
-  double place;  // a power of 2, 1 or more
-  float* out;    // [rows, outputs]
+  bool drops;  // what is below a place
+  float* out;  // [rows, outputs]
   int64_t out_stride;
   int64_t rows;
   int64_t k;        // at most 65536

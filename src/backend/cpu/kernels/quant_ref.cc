@@ -134,10 +134,13 @@ void CodeMatMul(const CodeMatMulArgs& args) {
         }
         dot += int64_t{args.x[r * args.x_stride + k]} * code;
       }
-      const double steps = static_cast<double>(dot) + args.terms->offsets[j];
-      const double kept = std::floor(steps / args.place) + args.terms->rest[j];
+      double steps = static_cast<double>(dot) + args.terms->offsets[j];
+      if (args.drops) {
+        steps =
+            std::floor(steps * args.terms->per_place[j]) + args.terms->rest[j];
+      }
       args.out[r * args.out_stride + j] =
-          static_cast<float>(kept * args.place * args.terms->factors[j]);
+          static_cast<float>(steps * args.terms->factors[j]);
     }
   }
 }

@@ -246,7 +246,8 @@ TEST(CodeMatMul, ExtremeCodesAreExact) {
   for (const bool wide : {false, true}) {
     CodeMatMulCase test(rng,
                         {.rows = 2, .k = kDepth, .outputs = 3, .wide = wide});
-    test.terms() = {.offsets = {}, .rest = {}, .factors = {1, 1, 1}};
+    test.terms() = {
+        .offsets = {}, .per_place = {}, .rest = {}, .factors = {1, 1, 1}};
     for (const int w : {-128, 127}) {
       std::ranges::fill(test.stored(), static_cast<std::byte>(w));
       const int64_t weight = wide ? 256 * w + w + 128 : w;
