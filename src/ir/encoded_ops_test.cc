@@ -144,6 +144,18 @@ TEST(EncodedOpsTest, NormsRoundDown) {
   EXPECT_GT(fast.floats[0], 1.9f * (1 - 5e-6f));
 }
 
+TEST(EncodedOpsTest, SoftmaxInFixedPoint) {
+  // Powers of 32767 alone: sums of 1 and of 4 of them.
+  const Case test{.op = OpKind::kSoftmax,
+                  .inputs = {{F32({2, 4}, {0, -64, -64, -64, -1, -1, -1, -1}),
+                              Encoding{.scales = {1}, .zero_points = {65535}}}},
+                  .attrs = {{AttrName::kFixedPoint, int64_t{1}}},
+                  .encoding = Encoding{.scales = {1.0f / 65536}}};
+  const float quarter = 16383.0f / 65536;
+  ExpectTensor(RunCase(test), F32({2, 4}, {65534.0f / 65536, 0, 0, 0, quarter,
+                                           quarter, quarter, quarter}));
+}
+
 TEST(EncodedOpsTest, HalvesBecomeCodesInHalfSteps) {
   // 100.5 and 2.4995 steps of 1 as halves; the latter is 2.5 there.
   const Case test{

@@ -39,6 +39,8 @@ constexpr AttrSpec kMatMulSpecs[] = {
 constexpr AttrSpec kConvertSpecs[] = {
     {AttrName::kFixedPoint, AttrType::kInt, /*optional=*/true},
     {AttrName::kHalfSteps, AttrType::kInt, /*optional=*/true}};
+constexpr AttrSpec kSoftmaxSpecs[] = {
+    {AttrName::kFixedPoint, AttrType::kInt, /*optional=*/true}};
 constexpr AttrSpec kConcatSpecs[] = {{AttrName::kAxis, AttrType::kInt}};
 constexpr AttrSpec kLayerNormSpecs[] = {{AttrName::kEps, AttrType::kFloat}};
 
@@ -61,7 +63,7 @@ constexpr AttrSpecs kGatedMulAttrs = kGatedMulSpecs;
 constexpr AttrSpecs kLinearAddAttrs = {};
 constexpr AttrSpecs kMatMulAttrs = kMatMulSpecs;
 constexpr AttrSpecs kConcatAttrs = kConcatSpecs;
-constexpr AttrSpecs kSoftmaxAttrs = {};
+constexpr AttrSpecs kSoftmaxAttrs = kSoftmaxSpecs;
 constexpr AttrSpecs kConvertAttrs = kConvertSpecs;
 constexpr AttrSpecs kLayerNormAttrs = kLayerNormSpecs;
 

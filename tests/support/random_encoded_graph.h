@@ -357,6 +357,9 @@ class ChipRounding {
         return OfSums(node, x, y);
       case ir::OpKind::kConvert:
         return OfConvert(node, x, y);
+      case ir::OpKind::kSoftmax:
+        if (!HasCodes(x) || y != DType::kU16) return std::nullopt;
+        return Flag(ir::AttrName::kFixedPoint);
       case ir::OpKind::kRmsNorm:
         if (y == DType::kF16) return Flag(ir::AttrName::kFastRoot);
         if (y == DType::kU16) return Flag(ir::AttrName::kRoundsDown);

@@ -131,6 +131,7 @@ constexpr OpForm kForms[] = {
     {"convert_halves", 1, 1, 2, 1, CheckConvertHalves},
     {"fixed_point_matmul", 4, 5, 2, 2, CheckFixedPointMatMul},
     {"chip_rms_norm", 2, 2, 4, 3, CheckChipRmsNorm},
+    {"chip_softmax", 1, 1, 1, 1, CheckChipSoftmax},
 };
 static_assert(std::size(kForms) == kNumPlanOps);
 

@@ -119,6 +119,15 @@ void CheckConvertHalves(StepChecker& check) {
   check.Out(shape);
 }
 
+void CheckChipSoftmax(StepChecker& check) {
+  Step& step = check.step();
+  step.width = check.Int(0, 1);
+  step.grid.scale = GridScale(check, 0);
+  const Shape shape{check.rows(), step.width};
+  check.In(0, shape);
+  check.Out(shape);
+}
+
 void CheckConvertCodes(StepChecker& check) {
   Step& step = check.step();
   step.width = check.Int(0, 1);

@@ -18,6 +18,7 @@ void CheckRound(StepChecker& check);
 void CheckRoundF16(StepChecker& check);
 void CheckConvertCodes(StepChecker& check);
 void CheckConvertHalves(StepChecker& check);
+void CheckChipSoftmax(StepChecker& check);
 void CheckRowCodes(StepChecker& check);
 void CheckCodeMatMul(StepChecker& check);
 void CheckFixedPointMatMul(StepChecker& check);

@@ -99,7 +99,8 @@ constexpr RunFn kRun[] = {
     RunRound,        RunRoundF16,      RunQuantizeRows,     RunMatMulQ,
     RunRowCodes,     RunCodeMatMul,    RunBatchMatMul,      RunSoftmax,
     RunConcat,       RunTranspose,     RunAddRow,           RunLayerNorm,
-    RunConvertCodes, RunConvertHalves, RunFixedPointMatMul, RunChipRmsNorm};
+    RunConvertCodes, RunConvertHalves, RunFixedPointMatMul, RunChipRmsNorm,
+    RunChipSoftmax};
 static_assert(std::size(kRun) == kNumPlanOps);
 
 }  // namespace

@@ -94,7 +94,8 @@ struct Step {
   int64_t inner = 0;         // K of kQuantizeRows, kRowCodes and kBatchMatMul
   int64_t dropped_bits = 0;  // of kCodeMatMul and kBatchMatMul
   int64_t matrix_rows = 0;   // M of kBatchMatMul
-  Grid grid;  // of kDecode, kEncode, kRound, kRowCodes and the matmuls of codes
+  Grid grid;  // of kDecode, kEncode, kRound, kRowCodes, kChipSoftmax and the
+              // matmuls of codes
   // Of the output of kConvertCodes, kConvertHalves, kFixedPointMatMul and
   // kChipRmsNorm (scale 0: none).
   Grid to;
@@ -132,6 +133,7 @@ void RunRowCodes(const Step& step, const RunContext& context);
 void RunCodeMatMul(const Step& step, const RunContext& context);
 void RunFixedPointMatMul(const Step& step, const RunContext& context);
 void RunChipRmsNorm(const Step& step, const RunContext& context);
+void RunChipSoftmax(const Step& step, const RunContext& context);
 // engine_ops_attention.cc
 void RunRope(const Step& step, const RunContext& context);
 void RunAttention(const Step& step, const RunContext& context);

@@ -10,6 +10,7 @@
 #include "backend/cpu/row_codes.h"
 #include "base/check.h"
 #include "base/chip_arithmetic.h"
+#include "base/chip_softmax.h"
 #include "base/half.h"
 
 namespace hexllm::cpu {
@@ -408,6 +409,19 @@ void RunChipRmsNorm(const Step& step, const RunContext& context) {
           for (int64_t i = begin; i < end; ++i) {
             const int64_t at = (active.begin * step.vectors + i) * step.width;
             NormRow(step, step.In(0) + at, step.Out() + at);
+          }
+        });
+}
+
+void RunChipSoftmax(const Step& step, const RunContext& context) {
+  const ActiveRows active = Active(step, context);
+  const auto width = static_cast<size_t>(step.width);
+  Split(context, active.count(), 8 * step.width,
+        [&](int64_t begin, int64_t end) {
+          for (int64_t r = active.begin + begin; r < active.begin + end; ++r) {
+            const int64_t at = r * step.width;
+            ChipSoftmax({step.In(0) + at, width}, step.grid.scale,
+                        {step.Out() + at, width});
           }
         });
 }

@@ -93,11 +93,21 @@ Status EmitSoftmax(GraphLowering& lowering, const ir::Node& node) {
   const Shape& shape = lowering.shape(node.output);
   const int64_t width = shape.back();
   const RowRange rows = lowering.Unordered(ElementsOf(shape) / width);
-  lowering.Emit(node, {.op = PlanOp::kSoftmax,
-                       .in = {x},
-                       .out = lowering.Output(node, rows, {0}),
-                       .rows = rows,
-                       .ints = {width}});
+  Instruction softmax{.op = PlanOp::kSoftmax, .ints = {width}};
+  if (IsInFixedPoint(node)) {
+    const auto& scores = lowering.graph()[node.inputs[0]].encoding;
+    const auto& y = lowering.graph()[node.output].encoding;
+    if (!scores || !UnsignedGridOf(*scores) || !y || y->dtype != DType::kU16) {
+      return lowering.Unsupported(
+          node, "fixed_point: expected codes of the input, u16 of the output");
+    }
+    softmax.op = PlanOp::kChipSoftmax;
+    softmax.floats = {scores->scales[0]};
+  }
+  softmax.in = {x};
+  softmax.out = lowering.Output(node, rows, {0});
+  softmax.rows = rows;
+  lowering.Emit(node, std::move(softmax));
   return OkStatus();
 }
 

@@ -69,7 +69,7 @@ bool NeedsRounding(const ir::Graph& graph, const Node& node) {
   const auto& encoding = graph[node.output].encoding;
   if (!encoding) return false;
   if (!OnlyMoves(node))
-    return !IsFixedPointLinear(node) && !IsNormRoundedDown(node);
+    return !IsInFixedPoint(node) && !IsNormRoundedDown(node);
   return std::any_of(
       node.inputs.begin(), node.inputs.end(),
       [&](ir::ValueId id) { return graph[id].encoding != encoding; });
@@ -145,8 +145,8 @@ bool IsNormRoundedDown(const Node& node) {
          OptionalIntAttr(node.attrs, ir::AttrName::kRoundsDown) != 0;
 }
 
-bool IsFixedPointLinear(const Node& node) {
-  return node.op == OpKind::kLinear &&
+bool IsInFixedPoint(const Node& node) {
+  return node.op != OpKind::kConvert &&
          OptionalIntAttr(node.attrs, ir::AttrName::kFixedPoint) != 0;
 }
 

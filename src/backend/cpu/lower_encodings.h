@@ -39,9 +39,10 @@ Instruction RoundInstruction(const ir::Encoding& encoding, int64_t width);
 Result<Instruction> ConvertInstruction(const ir::Encoding* from,
                                        const ir::Encoding& to,
                                        const ir::Attrs& attrs, int64_t width);
-// True for a linear and a norm that write numbers of their output's grid.
-bool IsFixedPointLinear(const ir::Node& node);
+// True for what writes numbers of its output's grid by itself: a norm that
+// rounds down, and in fixed point all but converts.
 bool IsNormRoundedDown(const ir::Node& node);
+bool IsInFixedPoint(const ir::Node& node);
 // The same for kDecode and kEncode.
 Instruction CodecInstruction(PlanOp op, const ir::Encoding& encoding,
                              int64_t width);

@@ -142,7 +142,7 @@ Status EmitCodes(GraphLowering& lowering, const LinearNode& linear,
       .rows = linear.rows,
       .ints = {x_grid.code_bytes, x_grid.zero_point, linear.dropped_bits()},
       .floats = {x_grid.scale}};
-  if (IsFixedPointLinear(linear.node)) {
+  if (IsInFixedPoint(linear.node)) {
     const ir::Encoding& y = *lowering.graph()[linear.node.output].encoding;
     matmul.op = PlanOp::kFixedPointMatMul;
     matmul.ints = {x_grid.zero_point, UnsignedGridOf(y)->zero_point};
@@ -204,8 +204,7 @@ Status EmitLinear(GraphLowering& lowering, const Node& node) {
     return lowering.Unsupported(
         node, "dropped_bits: expected codes of input and weight");
   }
-  if (IsFixedPointLinear(node) &&
-      !(codes && CanBeFixedPoint(lowering, linear))) {
+  if (IsInFixedPoint(node) && !(codes && CanBeFixedPoint(lowering, linear))) {
     return lowering.Unsupported(
         node,
         "fixed_point: expected codes of u8 of input and output, and codes of "

@@ -118,8 +118,11 @@ enum class PlanOp : uint16_t {
   // latter onto a grid of u16; ints {n, M, fast_root (0 or 1), zero_point};
   // floats {eps, weight_offset, scale (0: is not rounded)}
   kChipRmsNorm,
+  // in x[R,width]; out same (base/chip_softmax.h); ints {width}; floats {scale
+  // of x}
+  kChipSoftmax,
 };
 
-inline constexpr int kNumPlanOps = static_cast<int>(PlanOp::kChipRmsNorm) + 1;
+inline constexpr int kNumPlanOps = static_cast<int>(PlanOp::kChipSoftmax) + 1;
 
 }  // namespace hexllm::cpu

@@ -81,6 +81,18 @@ void ModelNorm(const ir::Graph& graph, ir::Node& node) {
     node.attrs.push_back({ir::AttrName::kRoundsDown, int64_t{1}});
 }
 
+// Rows of two numbers have a way of their own.
+void ModelSoftmax(const ir::Graph& graph, ir::Node& node) {
+  const auto& x = graph[node.inputs[0]].encoding;
+  const ir::Encoding probabilities{.scales = {1.0F / 65536}};
+  auto y = graph[node.output].encoding;
+  if (y && y->zero_points == std::vector<int32_t>{0}) y->zero_points.clear();
+  if (Has(x, DType::kU16) && y == probabilities &&
+      graph.type(node.output).shape.back() > 2) {
+    node.attrs = {{ir::AttrName::kFixedPoint, int64_t{1}}};
+  }
+}
+
 void ModelScale(const ir::Graph& graph, ir::Node& node) {
   if (!Has(graph[node.output].encoding, DType::kF16)) return;
   const auto factor =
@@ -99,6 +111,7 @@ void ModelRounding(ir::Module& module, const Soc& soc) {
       if (node.op == ir::OpKind::kScale) ModelScale(graph, node);
       if (soc.htp < kFirstToDrop) continue;
       if (node.op == ir::OpKind::kRmsNorm) ModelNorm(graph, node);
+      if (node.op == ir::OpKind::kSoftmax) ModelSoftmax(graph, node);
       ModelSums(module, graph, node);
     }
   }

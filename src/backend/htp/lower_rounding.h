@@ -16,6 +16,7 @@ namespace hexllm::htp {
 //                               blocks
 //   matmul    dropped_bits  8   b u8 around its middle code
 //                          16   b u16 around its middle code
+//   softmax   fixed_point       u16 to 1/65536, rows of three numbers or more
 //   rms_norm  fast_root         f16 in and out
 //             rounds_down       u16 in and out
 //   scale     (factor)          a half, where the output is one

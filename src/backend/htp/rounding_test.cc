@@ -180,6 +180,20 @@ TEST_P(HtpRounding, FactorsOfHalves) {
   EXPECT_EQ(batch_.Others(GetParam()), std::vector<double>(2));
 }
 
+TEST_P(HtpRounding, Softmax) {
+  for (const auto& [width, scale] :
+       {std::pair(3, 1.2e-4F), {10, 1.2e-4F}, {33, 3e-5F}, {256, 2e-4F}}) {
+    const ir::ValueId x = batch_.RandomInput(Codes(DType::kU16, scale, 40000),
+                                             {128, width}, scale * 25000);
+    batch_.Add(ir::OpKind::kSoftmax, {x}, {},
+               {.scales = {1.0F / 65536}, .zero_points = {0}});
+  }
+  const std::vector<double> others = batch_.Others(GetParam());
+  ASSERT_EQ(others.size(), 4U);
+  EXPECT_LT(others[0], 0.15);
+  for (size_t i = 1; i < 4; ++i) EXPECT_LT(others[i], 0.05) << i;
+}
+
 TEST_P(HtpRounding, Norms) {
   constexpr int64_t kWidth = 72;
   const ir::Attrs attrs = {{ir::AttrName::kEps, 1e-6},
