@@ -12,6 +12,7 @@ namespace hexllm {
 namespace {
 
 constexpr int kFactorBits = 22;
+constexpr int64_t kOne = 32767;  // the power of no distance
 
 // (c0 + (c1 + c2 g) g) / 2^15 is 2^g / 2 in a quarter of 0 .. 1; c0 and c1 are
 // in halves.
@@ -25,29 +26,39 @@ constexpr Piece kPieces[] = {{32769, 22652, 4300},
                              {33371, 19857, 6087},
                              {34681, 16401, 7227}};
 
-// 2^-(t / 2^22) in 2^-15.
+// 2^-(t / 2^22) in 2^-15. Without a branch: which codes count is hard to guess.
 int64_t PowerOf(int64_t t) {
-  const int64_t octaves = t >> kFactorBits;
-  if (octaves > 14) return 0;
-  const int64_t g = 65535 - ((t >> (kFactorBits - 16)) & 65535);
+  constexpr int64_t kEnd = int64_t{15} << kFactorBits;  // 0 from there on
+  const int64_t near = t < kEnd ? t : kEnd;
+  const int64_t g = 65535 - ((near >> (kFactorBits - 16)) & 65535);
   const Piece& piece = kPieces[g >> 14];
   const int64_t slope = (piece.c1 * 32768 + piece.c2 * g) >> 16;
-  return ((piece.c0 * 32768 + slope * g) >> 16) >> octaves;
+  return ((piece.c0 * 32768 + slope * g) >> 16) >> (near >> kFactorBits);
+}
+
+float LargestOf(std::span<const float> x) {
+  float most = x[0];
+  for (const float value : x) most = most < value ? value : most;
+  return most;
 }
 
 // The powers of a row, into `out`; returns their sum.
 int64_t WritePowers(std::span<const float> x, float scale,
                     std::span<float> out) {
-  constexpr float kMostSteps = 65535;
-  const auto factor = static_cast<int64_t>(std::floor(std::ldexp(
-      static_cast<double>(scale) * std::numbers::log2e, kFactorBits)));
-  const float most = *std::max_element(x.begin(), x.end());
+  constexpr float kMostSteps = 65536;
+  constexpr double kMostFactor = 1 << 30;  // 256 octaves a step
+  const double factor_of_scale = std::floor(std::ldexp(
+      static_cast<double>(scale) * std::numbers::log2e, kFactorBits));
+  const auto factor =
+      static_cast<int64_t>(std::min(factor_of_scale, kMostFactor));
+  const float per_scale = 1 / scale;
+  const float most = LargestOf(x);
   int64_t sum = 0;
   for (size_t i = 0; i < x.size(); ++i) {
-    const float steps = std::rint((most - x[i]) / scale);
-    const bool counts = steps >= 0 && steps <= kMostSteps;
-    const int64_t power =
-        counts ? PowerOf(static_cast<int64_t>(steps) * factor) : 0;
+    // A whole number but for rounding.
+    const float steps = (most - x[i]) * per_scale + 0.5F;
+    const float near = steps < kMostSteps ? steps : kMostSteps;  // NaN too
+    const int64_t power = PowerOf(static_cast<int64_t>(near) * factor);
     sum += power;
     out[i] = static_cast<float>(power);
   }
@@ -60,7 +71,10 @@ void ChipSoftmax(std::span<const float> x, float scale, std::span<float> out) {
   HX_CHECK(x.size() == out.size());
   if (x.empty()) return;
   const int64_t sum = WritePowers(x, scale, out);
-  if (sum == 0) return;
+  if (sum < kOne) {  // of nothing that is a number
+    std::ranges::fill(out, 0.0F);
+    return;
+  }
   const int n =
       static_cast<int>(std::bit_width(static_cast<uint64_t>(sum))) - 1;
   const int bits = std::min(n - 1, 16);

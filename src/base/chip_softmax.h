@@ -11,10 +11,11 @@ namespace hexllm {
 //   factor = floor(scale * log2(e) * 2^22)
 //   power  = 2^-(factor * (largest code - code) / 2^22), in 2^-15
 //   sum    = of the powers; n = floor(log2(sum)); b = min(n - 1, 16)
-//   inverse   = round(2^(n + b) / (sum, rounded down to even, + 1/2))
+//   inverse = round(2^(n + b) / (sum, rounded down to even, + 1/2))
 //   out    = min(floor(power * inverse / 2^(n + b - 16)), 65535) / 65536
-// where powers are of pieces of second degree. `out` may be x; numbers that are
-// none, and rows of nothing else, give 0.
+// where powers are of pieces of second degree, and codes are at most 65536
+// apart; -infinity and NaN are that far away, and rows of nothing else give 0.
+// `out` may be x.
 void ChipSoftmax(std::span<const float> x, float scale, std::span<float> out);
 
 }  // namespace hexllm
