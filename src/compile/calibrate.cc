@@ -99,7 +99,8 @@ Result<Calibration> Observe(const CalibrationJob& job) {
   Observers observers(job);
   const auto observe = [&](const TapView& tap) {
     observers.Add(tap);
-    return job.on_tap ? job.on_tap(tap) : OkStatus();
+    if (job.on_tap) job.on_tap(tap);
+    return OkStatus();
   };
   HX_RETURN_IF_ERROR(
       RunTapped(job.run, "calibrate", job.run.progress, observe));

@@ -3,6 +3,7 @@
 // observer. Used by compile/quantize.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -23,7 +24,7 @@ struct CalibrationJob {
   // Where results are looked for and kept; null = nowhere.
   const FileCache* cache = nullptr;
   // Sees all taps too, if anything runs; may be empty.
-  TapSink on_tap = {};
+  std::function<void(const TapView& tap)> on_tap = {};
 };
 
 struct Calibration {

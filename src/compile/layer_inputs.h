@@ -51,9 +51,9 @@ class SampledInputs final : public quant::LayerInputs {
                 quant::ProductFn product, ThreadPool& pool);
 
   // Takes what it needs of a tap of the run's graphs, all of which come in
-  // their order, and that of the tokens. kBadInput naming the value for NaN or
-  // infinity.
-  Status Add(const TapView& tap);
+  // their order, and that of the tokens. That they are finite is the
+  // calibration's business.
+  void Add(const TapView& tap);
 
   const std::string& InputOf(const std::string& layer) const override;
   Result<quant::InputSample> Sample(const std::string& layer) override;

@@ -171,11 +171,11 @@ Status Observe(const ir::Module& module, const quant::ResolvedRecipe& recipe,
                          .sequences = observed.sequences,
                          .threads = job.threads,
                          .progress = job.progress};
-  TapSink on_tap;
+  std::function<void(const TapView& tap)> on_tap;
   if (WantsSearch(recipe)) {
     WeightTools& tools = observed.tools.emplace(
         module, recipe, run, *job.source.checkpoint, job.cache);
-    on_tap = [&tools](const TapView& tap) { return tools.inputs().Add(tap); };
+    on_tap = [&tools](const TapView& tap) { tools.inputs().Add(tap); };
   }
   HX_ASSIGN_OR_RETURN(observed.calibration, Calibrate({.source = job.source,
                                                        .recipe = recipe,

@@ -21,8 +21,9 @@ Range ResidualRange(const ir::Module& module, const Ranges& ranges);
 inline constexpr float kCoarseSteps = 64;
 
 // The linears whose output is such a term of the stream, as names for
-// AssignOptions::half_terms. Only of schemes whose weights the HTP multiplies
-// with halves: 4 or 8 bits without blocks.
+// AssignOptions::half_terms. Only where halves hold the sum and all that is
+// added, and of schemes whose weights the HTP multiplies with halves: 4 or 8
+// bits without blocks beside activations of 16 bits.
 std::set<std::string> CoarseTerms(const ir::Module& module,
                                   const Ranges& ranges,
                                   const ResolvedRecipe& recipe);

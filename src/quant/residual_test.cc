@@ -143,6 +143,12 @@ TEST_F(ResidualTest, CoarseTermsAreFarAboveTheMedian) {
   ranges_[product].range = {0, 1000 * ranges_.at(product).range.max};
   EXPECT_THAT(CoarseInputs(decoder_.module, ranges_, recipe),
               ElementsAre(kDown1));
+  // What halves cannot hold stays in codes: the product, the stream beside it.
+  ranges_[product].range.max = 70000;
+  EXPECT_THAT(CoarseInputs(decoder_.module, ranges_, recipe), IsEmpty());
+  ranges_["model.layers.1.attention_residual"].range.min = -70000;
+  EXPECT_THAT(CoarseTerms(decoder_.module, ranges_, recipe), IsEmpty());
+  ranges_["model.layers.1.attention_residual"].range.min = -1;
   // The HTP has no product of halves and blocks.
   EXPECT_THAT(CoarseTerms(decoder_.module, ranges_, RecipeOf("16a4w_block")),
               IsEmpty());

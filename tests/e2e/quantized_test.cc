@@ -204,6 +204,17 @@ TEST(QuantizedErrors, NanWeightsNameTheTensor) {
   }
 }
 
+// Also where the same run shows what layers read.
+TEST(QuantizedErrors, NanWeightsNameTheTensorWhereCodesAreSearched) {
+  const TempDir dir;
+  CompileOptions options = AllLogits(4, 16);
+  options.recipe_json =
+      R"({"name": "r", "defaults": {"scheme": "16a8w", "rounding": "gptq"}})";
+  const std::string error = ErrorOf(SpoiltModel(dir, NAN), options);
+  EXPECT_NE(error.find("model.layers.1.mlp.up_proj"), std::string::npos)
+      << error;
+}
+
 TEST(QuantizedErrors, InfiniteActivationsNameTheValue) {
   const TempDir dir;
   CompileOptions options = AllLogits(4, 16);
