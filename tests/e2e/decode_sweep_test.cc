@@ -76,11 +76,13 @@ Ids Answer(Session& session, const Question& question) {
 }
 
 void ExpectEqualModes(const std::string& path, int64_t context,
-                      const std::vector<Question>& questions) {
+                      const std::vector<Question>& questions,
+                      const std::vector<std::string>& overrides = {}) {
   std::vector<Ids> expected;
   uint32_t accepted = 0;
   for (Mode& mode : Modes()) {
     mode.compile.max_context_len = context;
+    mode.compile.source.overrides = overrides;
     const int threads = 1 + static_cast<int>(mode.name.size()) % 2;
     const LoadedModel model =
         LoadModel(path, mode.compile, threads, mode.session);
@@ -124,9 +126,13 @@ TEST(DecodeSweep, DISABLED_AllModels) {
        std::filesystem::directory_iterator(DataPath("models"))) {
     std::printf("%s\n", entry.path().filename().c_str());
     std::string path = entry.path();
-    for (const char* file : {"/stories110M.pt", "/consolidated.00.pth"})
-      if (std::filesystem::exists(path + file)) path += file;
-    ExpectEqualModes(path, 336, AllQuestions(336));
+    std::vector<std::string> overrides;
+    for (const char* file : {"/stories110M.pt", "/consolidated.00.pth"}) {
+      if (!std::filesystem::exists(path + file)) continue;
+      path += file;
+      overrides = {"max_seq_len=336"};  // Meta's files do not say it
+    }
+    ExpectEqualModes(path, 336, AllQuestions(336), overrides);
   }
 }
 
