@@ -92,7 +92,7 @@ bool ChooseHalfResidual(const quant::Recipe& recipe, const quant::Range& stream,
       scheme.activation_bits != 16) {
     return false;
   }
-  const float most = std::max(-stream.min, stream.max);
+  const float most = quant::MostOf(stream);
   if (job.has_half && most <= kMaxHalf) return true;
   job.progress.Note(fmt::format(
       "residual stream in 16-bit codes: {}",

@@ -85,19 +85,23 @@ TEST(EncodedOpsTest, LinearSumsCodes) {
   ExpectTensor(RunCase(test), F32({1, 2}, {15 * 0.125f, -24}));
 }
 
+// w: codes [[3,1],[-7,7]]. Bias, with x of kX: 10 and -3.
+std::vector<Constant> WeightAndBias() {
+  return {
+      F32Constant(
+          {2, 2}, {0.75f, 0.25f, -99, 99},
+          Encoding{
+              .dtype = DType::kI8, .bits = 4, .axis = 0, .scales = {0.25f, 2}}),
+      F32Constant(
+          {2}, {1.25f, -3},
+          Encoding{.dtype = DType::kI32, .axis = 0, .scales = {0.125f, 1}})};
+}
+
 TEST(EncodedOpsTest, LinearDropsBitsOfEachTerm) {
   // x: codes 6, 3, zero 4. w: codes [[3,1],[-7,7]], biases 10 and -3.
   const Case test{.op = OpKind::kLinear,
                   .inputs = {{F32({1, 2}, {1, -0.5f}), kX}},
-                  .constants = {F32Constant({2, 2}, {0.75f, 0.25f, -99, 99},
-                                            Encoding{.dtype = DType::kI8,
-                                                     .bits = 4,
-                                                     .axis = 0,
-                                                     .scales = {0.25f, 2}}),
-                                F32Constant({2}, {1.25f, -3},
-                                            Encoding{.dtype = DType::kI32,
-                                                     .axis = 0,
-                                                     .scales = {0.125f, 1}})},
+                  .constants = WeightAndBias(),
                   .attrs = {{AttrName::kDroppedBits, int64_t{2}}}};
   // Channel 0: floor(21 / 4) - floor(4 * 4 / 4 + 1/2) + trunc(10 / 4) = 3.
   // Channel 1: floor(-21 / 4) - floor(0 + 1/2) + trunc(-3 / 4) = -6.
@@ -109,15 +113,7 @@ TEST(EncodedOpsTest, LinearInFixedPoint) {
   const Case test{
       .op = OpKind::kLinear,
       .inputs = {{F32({1, 2}, {1, -0.5f}), kX}},
-      .constants = {F32Constant({2, 2}, {0.75f, 0.25f, -99, 99},
-                                Encoding{.dtype = DType::kI8,
-                                         .bits = 4,
-                                         .axis = 0,
-                                         .scales = {0.25f, 2}}),
-                    F32Constant({2}, {1.25f, -3},
-                                Encoding{.dtype = DType::kI32,
-                                         .axis = 0,
-                                         .scales = {0.125f, 1}})},
+      .constants = WeightAndBias(),
       .attrs = {{AttrName::kFixedPoint, int64_t{1}}},
       .encoding =
           Encoding{.dtype = DType::kU8, .scales = {10}, .zero_points = {100}}};

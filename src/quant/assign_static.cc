@@ -382,7 +382,7 @@ bool StaticAssigner::IsHalfOutput(const ir::Node& node) const {
 Result<ir::Encoding> StaticAssigner::HalfEncoding(const std::string& name) {
   if (IsHalf(Defaults())) return Half();
   HX_ASSIGN_OR_RETURN(const Range range, shared_.ranges.Find(name));
-  if (std::max(-range.min, range.max) <= kMaxHalf) return Half();
+  if (MostOf(range) <= kMaxHalf) return Half();
   return Error{ErrorCode::kBadInput,
                fmt::format("value {}: float16 holds numbers up to {}, found {} "
                            "to {}; a recipe with \"residual\": "

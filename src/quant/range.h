@@ -3,6 +3,7 @@
 // ranges are found (quant/observer.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "ir/types.h"
@@ -14,6 +15,11 @@ struct Range {
   float max = 0;
   bool operator==(const Range&) const = default;
 };
+
+// The greatest magnitude in it.
+inline float MostOf(const Range& range) {
+  return std::max(-range.min, range.max);
+}
 
 // The least scale of codes of `bits` (8 or 16): 0.0001 / (2^bits - 1), as
 // ExecuTorch's DEFAULT_EPS_8BIT and DEFAULT_EPS_16BIT, so that a range of

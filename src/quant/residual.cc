@@ -37,8 +37,6 @@ void ForEachTerm(const ir::Module& module, Visit visit) {
   }
 }
 
-float MostOf(const Range& range) { return std::max(-range.min, range.max); }
-
 bool MultipliesHalves(const Scheme& scheme) {
   return scheme.activations == ActivationKind::kStatic &&
          scheme.activation_bits == 16 && !scheme.block &&
@@ -47,8 +45,7 @@ bool MultipliesHalves(const Scheme& scheme) {
 
 // Whether all that such a sum has, and the stream around it, fits into halves.
 bool FitsHalves(const Term& term, const Ranges& ranges) {
-  std::vector<std::string> names = {term.name(),
-                                    term.graph[term.sum.output].name};
+  std::vector<std::string> names = {term.graph[term.sum.output].name};
   for (const ir::ValueId input : term.sum.inputs)
     names.push_back(term.graph[SourceOf(term.graph, input)].name);
   return std::ranges::all_of(names, [&](const std::string& name) {

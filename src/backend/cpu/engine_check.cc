@@ -61,18 +61,14 @@ void CheckFactor(StepChecker& check) {
   Step& step = check.step();
   step.width = check.Int(0, 1);
   step.factor = check.Float(0);
-  const Shape shape{check.rows(), step.width};
-  check.In(0, shape);
-  check.Out(shape);
+  check.InAndOut();
 }
 
 void CheckActivate(StepChecker& check) {
   Step& step = check.step();
   step.width = check.Int(0, 1);
   step.activation = check.GetActivation(1);
-  const Shape shape{check.rows(), step.width};
-  check.In(0, shape);
-  check.Out(shape);
+  check.InAndOut();
 }
 
 void CheckGatedMul(StepChecker& check) {

@@ -81,11 +81,8 @@ void CheckBatchMatMul(StepChecker& check) {
 }
 
 void CheckSoftmax(StepChecker& check) {
-  Step& step = check.step();
-  step.width = check.Int(0, 1);
-  const Shape shape{check.rows(), step.width};
-  check.In(0, shape);
-  check.Out(shape);
+  check.step().width = check.Int(0, 1);
+  check.InAndOut();
 }
 
 }  // namespace hexllm::cpu

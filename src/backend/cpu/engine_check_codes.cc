@@ -97,35 +97,26 @@ void CheckRound(StepChecker& check) {
     check.Fail(BadPlan(
         fmt::format("codes from {} to {}", step.grid.least, step.grid.most)));
   }
-  const Shape shape{check.rows(), step.width};
-  check.In(0, shape);
-  check.Out(shape);
+  check.InAndOut();
 }
 
 void CheckRoundF16(StepChecker& check) {
-  Step& step = check.step();
-  step.width = check.Int(0, 1);
-  const Shape shape{check.rows(), step.width};
-  check.In(0, shape);
-  check.Out(shape);
+  check.step().width = check.Int(0, 1);
+  check.InAndOut();
 }
 
 void CheckConvertHalves(StepChecker& check) {
   Step& step = check.step();
   step.width = check.Int(0, 1);
   step.to = ByteGrid(check, 1, 0);
-  const Shape shape{check.rows(), step.width};
-  check.In(0, shape);
-  check.Out(shape);
+  check.InAndOut();
 }
 
 void CheckChipSoftmax(StepChecker& check) {
   Step& step = check.step();
   step.width = check.Int(0, 1);
   step.grid.scale = GridScale(check, 0);
-  const Shape shape{check.rows(), step.width};
-  check.In(0, shape);
-  check.Out(shape);
+  check.InAndOut();
 }
 
 void CheckConvertCodes(StepChecker& check) {
@@ -141,9 +132,7 @@ void CheckConvertCodes(StepChecker& check) {
                .least = 0,
                .most = 65535};
   step.to = ByteGrid(check, 5, 1);
-  const Shape shape{check.rows(), step.width};
-  check.In(0, shape);
-  check.Out(shape);
+  check.InAndOut();
 }
 
 // The grid of codes of one or two bytes: number `first`, then the zero point.

@@ -57,6 +57,12 @@ void StepChecker::Out(const Shape& shape) {
   Memory(kOutSlot, instruction_.out, shape);
 }
 
+void StepChecker::InAndOut() {
+  const Shape shape{rows(), step().width};
+  In(0, shape);
+  Out(shape);
+}
+
 void StepChecker::InBytes(size_t i, int64_t bytes) {
   if (!ok()) return;
   ArenaMemory(i, instruction_.in[i], static_cast<uint64_t>(bytes));

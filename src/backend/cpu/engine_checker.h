@@ -37,6 +37,8 @@ class StepChecker {
   // Input `i` is f32 activations of this shape; the output likewise.
   void In(size_t i, const Shape& shape);
   void Out(const Shape& shape);
+  // Input 0 and the output are both [rows, width of the step].
+  void InAndOut();
   // Input `i` is this many bytes of scratch memory; the output likewise.
   void InBytes(size_t i, int64_t bytes);
   void OutBytes(int64_t bytes);

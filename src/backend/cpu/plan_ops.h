@@ -111,8 +111,7 @@ enum class PlanOp : uint16_t {
   kConvertHalves,
   // in as kCodeMatMul, x of one byte; out [R,N], on a grid of u8
   // (base/chip_arithmetic.h); ints {zero_point of x, zero_point}; floats {scale
-  // of x,
-  // scale}
+  // of x, scale}
   kFixedPointMatMul,
   // as kRmsNorm, with fast_root and rounds_down of ir/ops/rms_norm.cc, the
   // latter onto a grid of u16; ints {n, M, fast_root (0 or 1), zero_point};
