@@ -236,8 +236,9 @@ void RegisterMatMul(const KernelTable& table, DType dtype) {
   const std::string type(DTypeName(dtype));
   const int64_t block = GetDTypeInfo(dtype).block_elems;
   for (const MatMulSize& size :
-       {MatMulSize{128, 576, 1536}, MatMulSize{128, 1536, 576},
-        MatMulSize{128, 2048, 2048}, MatMulSize{16, 576, 1536},
+       {MatMulSize{512, 576, 1536}, MatMulSize{128, 576, 1536},
+        MatMulSize{128, 1536, 576}, MatMulSize{128, 2048, 2048},
+        MatMulSize{16, 576, 1536}, MatMulSize{4, 576, 1536},
         MatMulSize{1, 576, 49152}, MatMulSize{1, 1536, 16384},
         MatMulSize{1, 576, 1536}, MatMulSize{1, 2048, 8192}}) {
     if (size.k % block != 0) continue;

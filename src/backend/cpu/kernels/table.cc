@@ -155,9 +155,7 @@ const KernelTable* FindNative(Isa) { return nullptr; }
 
 }  // namespace
 
-int64_t MatMulScratchFloats(int64_t k) {
-  return PanelRows(k) * PaddedK(k) + PanelLanes(k);
-}
+int64_t MatMulScratchFloats(int64_t k) { return MatMulScratch(k); }
 
 int64_t AttentionScratchFloats(int64_t group, int64_t past, int64_t step) {
   return group * ScoreStride(past + step);

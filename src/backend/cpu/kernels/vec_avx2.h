@@ -236,6 +236,22 @@ struct VecAvx2 {
   HX_INLINE static N NativeFma(N a, N b, N c) {
     return _mm256_fmadd_ps(a, b, c);
   }
+  HX_INLINE static N NativeAdd(N a, N b) { return _mm256_add_ps(a, b); }
+  HX_INLINE static void NativeTranspose4(const float* from, int64_t from_stride,
+                                         float* to, int64_t to_stride) {
+    const auto rows = [&](int i) {
+      const float* at = from + i * from_stride;
+      return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(at)),
+                                  _mm_loadu_ps(at + 4 * from_stride), 1);
+    };
+    const N a = rows(0), b = rows(1), c = rows(2), d = rows(3);
+    const N ab = _mm256_unpacklo_ps(a, b), cd = _mm256_unpacklo_ps(c, d);
+    NativeStore(to, _mm256_shuffle_ps(ab, cd, 0x44));
+    NativeStore(to + to_stride, _mm256_shuffle_ps(ab, cd, 0xee));
+    const N ab2 = _mm256_unpackhi_ps(a, b), cd2 = _mm256_unpackhi_ps(c, d);
+    NativeStore(to + 2 * to_stride, _mm256_shuffle_ps(ab2, cd2, 0x44));
+    NativeStore(to + 3 * to_stride, _mm256_shuffle_ps(ab2, cd2, 0xee));
+  }
   HX_INLINE static void Pin(N& a) { __asm__("" : "+x"(a)); }
 
   // --- D: one register of doubles.
@@ -260,8 +276,11 @@ struct VecAvx2 {
   }
 
   // --- Tile sizes (16 registers).
-  static constexpr int kTileRows = 3;
-  static constexpr int kDirectRows = 1;
+  static constexpr int kTileRows = 6;
+  static constexpr int kTileVecs = 2;
+  static constexpr int DirectWeights(int rows) {
+    return rows == 1 ? 4 : rows == 4 ? 1 : 2;
+  }
   static constexpr int ScoreVecs(int group) { return group == 1 ? 8 : 2; }
   static constexpr int kValueVecs = 2;
   static constexpr int kDoubleRows = 6;

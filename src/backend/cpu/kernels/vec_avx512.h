@@ -189,6 +189,27 @@ struct VecAvx512 {
   HX_INLINE static N NativeFma(N a, N b, N c) {
     return _mm512_fmadd_ps(a, b, c);
   }
+  HX_INLINE static N NativeAdd(N a, N b) { return _mm512_add_ps(a, b); }
+  // to[c, r] = from[r, c] for kNative rows r and 4 columns c.
+  HX_INLINE static void NativeTranspose4(const float* from, int64_t from_stride,
+                                         float* to, int64_t to_stride) {
+    const auto rows = [&](int i) {
+      const auto four = [&](int r) {
+        return _mm_loadu_ps(from + (i + r) * from_stride);
+      };
+      const N two =
+          _mm512_insertf32x4(_mm512_castps128_ps512(four(0)), four(4), 1);
+      return _mm512_insertf32x4(_mm512_insertf32x4(two, four(8), 2), four(12),
+                                3);
+    };
+    const N a = rows(0), b = rows(1), c = rows(2), d = rows(3);
+    const N ab = _mm512_unpacklo_ps(a, b), cd = _mm512_unpacklo_ps(c, d);
+    NativeStore(to, _mm512_shuffle_ps(ab, cd, 0x44));
+    NativeStore(to + to_stride, _mm512_shuffle_ps(ab, cd, 0xee));
+    const N ab2 = _mm512_unpackhi_ps(a, b), cd2 = _mm512_unpackhi_ps(c, d);
+    NativeStore(to + 2 * to_stride, _mm512_shuffle_ps(ab2, cd2, 0x44));
+    NativeStore(to + 3 * to_stride, _mm512_shuffle_ps(ab2, cd2, 0xee));
+  }
   // Keeps `a` in a register: compilers would load it again at each use.
   HX_INLINE static void Pin(N& a) { __asm__("" : "+v"(a)); }
 
@@ -214,11 +235,13 @@ struct VecAvx512 {
   }
 
   // --- Tile sizes (32 registers).
-  // Activation rows of a tile of matmul with 4 weight rows: 24 accumulators.
-  static constexpr int kTileRows = 6;
-  // Activation rows up to which four weight rows at a time are decoded into the
-  // dot products, not into scratch first.
-  static constexpr int kDirectRows = 4;
+  // Activation rows and registers of outputs of a tile of matmul: 24
+  // accumulators.
+  static constexpr int kTileRows = 12;
+  static constexpr int kTileVecs = 2;
+  // Weight rows that are multiplied at once with `rows` activation rows, 1
+  // to 4.
+  static constexpr int DirectWeights(int) { return 4; }
   // Registers of columns (scores) for `group` heads, of head_dim (values).
   static constexpr int ScoreVecs(int group) { return group == 1 ? 8 : 4; }
   static constexpr int kValueVecs = 4;

@@ -231,6 +231,20 @@ struct VecNeon {
     for (int64_t i = 0; i < (n < 4 ? n : 4); ++i) p[i] = all[i];
   }
   HX_INLINE static N NativeFma(N a, N b, N c) { return vfmaq_f32(c, a, b); }
+  HX_INLINE static N NativeAdd(N a, N b) { return vaddq_f32(a, b); }
+  HX_INLINE static void NativeTranspose4(const float* from, int64_t from_stride,
+                                         float* to, int64_t to_stride) {
+    const float32x4x2_t ac =
+        vzipq_f32(vld1q_f32(from), vld1q_f32(from + 2 * from_stride));
+    const float32x4x2_t bd = vzipq_f32(vld1q_f32(from + from_stride),
+                                       vld1q_f32(from + 3 * from_stride));
+    const float32x4x2_t low = vzipq_f32(ac.val[0], bd.val[0]);
+    const float32x4x2_t high = vzipq_f32(ac.val[1], bd.val[1]);
+    NativeStore(to, low.val[0]);
+    NativeStore(to + to_stride, low.val[1]);
+    NativeStore(to + 2 * to_stride, high.val[0]);
+    NativeStore(to + 3 * to_stride, high.val[1]);
+  }
   HX_INLINE static void Pin(N& a) { __asm__("" : "+w"(a)); }
 
   // --- D: one register of doubles.
@@ -254,7 +268,10 @@ struct VecNeon {
 
   // --- Tile sizes (32 registers).
   static constexpr int kTileRows = 6;
-  static constexpr int kDirectRows = 1;
+  static constexpr int kTileVecs = 4;
+  static constexpr int DirectWeights(int rows) {
+    return rows == 1 ? 4 : rows == 2 ? 2 : 1;
+  }
   static constexpr int ScoreVecs(int group) { return group == 1 ? 8 : 4; }
   static constexpr int kValueVecs = 4;
   static constexpr int kDoubleRows = 6;
