@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numbers>
 
 #include "base/check.h"
@@ -37,7 +38,7 @@ int64_t PowerOf(int64_t t) {
 }
 
 float LargestOf(std::span<const float> x) {
-  float most = x[0];
+  float most = -std::numeric_limits<float>::infinity();
   for (const float value : x) most = most < value ? value : most;
   return most;
 }

@@ -10,7 +10,6 @@
 #include "backend/cpu/row_codes.h"
 #include "base/check.h"
 #include "base/chip_arithmetic.h"
-#include "base/chip_softmax.h"
 #include "base/half.h"
 
 namespace hexllm::cpu {
@@ -415,14 +414,14 @@ void RunChipRmsNorm(const Step& step, const RunContext& context) {
 
 void RunChipSoftmax(const Step& step, const RunContext& context) {
   const ActiveRows active = Active(step, context);
-  const auto width = static_cast<size_t>(step.width);
   Split(context, active.count(), 8 * step.width,
         [&](int64_t begin, int64_t end) {
-          for (int64_t r = active.begin + begin; r < active.begin + end; ++r) {
-            const int64_t at = r * step.width;
-            ChipSoftmax({step.In(0) + at, width}, step.grid.scale,
-                        {step.Out() + at, width});
-          }
+          const int64_t at = (active.begin + begin) * step.width;
+          context.kernels.chip_softmax({.x = step.In(0) + at,
+                                        .out = step.Out() + at,
+                                        .rows = end - begin,
+                                        .width = step.width,
+                                        .scale = step.grid.scale});
         });
 }
 

@@ -46,23 +46,31 @@ struct Slice {
 HX_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // Writes `count` floats as doubles, or, with a step, how many steps they are;
-// zeros up to the next multiple of 16.
+// zeros up to the next multiple of 16. Returns the greater of `most` and all
+// magnitudes.
 template <class V>
-HX_INLINE void Widen(const float* from, int64_t count, float step, double* to) {
+HX_INLINE typename V::F Widen(const float* from, int64_t count, float step,
+                              double* to, typename V::F most) {
   const auto inverse = V::Set(step == 0.0f ? 0.0f : 1.0f / step);
   for (int64_t i = 0; i < count; i += 16) {
     auto x = V::LoadPartial(from + i, Least(16, count - i));
     if (step != 0.0f) x = V::RoundEven(V::Mul(x, inverse));
     V::StoreWidened(to + i, x);
+    most = V::Max(V::Abs(x), most);
   }
+  return most;
 }
 
+// Whether a slice of A has anything but zeros: of codes (which are no NaN) the
+// weights of hidden columns are zeros.
 template <class V>
-void WidenA(const BatchMatMulArgs& args, const Slice& s, double* out) {
+bool WidenA(const BatchMatMulArgs& args, const Slice& s, double* out) {
+  auto most = V::Set(0.0f);
   for (int64_t r = 0; r < s.rows; ++r) {
-    Widen<V>(args.a + (s.m + r) * args.a_stride + s.k, s.depth, args.a_step,
-             out + r * kSliceDepth);
+    most = Widen<V>(args.a + (s.m + r) * args.a_stride + s.k, s.depth,
+                    args.a_step, out + r * kSliceDepth, most);
   }
+  return args.a_step == 0.0f || V::MaxLanes(most) != 0.0f;
 }
 
 // Columns in groups of those of a tile, each with all of k.
@@ -74,7 +82,7 @@ void WidenB(const BatchMatMulArgs& args, const Slice& s, double* out) {
   double row[kSliceColumns] = {};
   for (int64_t k = 0; k < s.depth; ++k) {
     Widen<V>(args.b + (s.k + k) * args.b_stride + s.n, s.columns, args.b_step,
-             row);
+             row, V::Set(0.0f));
     for (int64_t n = 0; n < s.columns; n += kColumns) {
       double* to = out + n / kColumns * kGroup + k * kColumns;
 #pragma GCC unroll 4
@@ -142,7 +150,7 @@ void MultiplyRows(const DoubleTile& tile, int64_t rows) {
 }
 
 template <class V>
-void MultiplySlice(const Slices& slices, const Slice& s) {
+void MultiplySlice(const Slices& slices, const Slice& s, bool first) {
   constexpr int64_t kColumns = V::kDoubleVecs * V::kDoubles;
   for (int64_t n = 0; n < s.columns; n += kColumns) {
     for (int64_t m = 0; m < s.rows; m += V::kDoubleRows) {
@@ -150,7 +158,7 @@ void MultiplySlice(const Slices& slices, const Slice& s) {
                                .b = slices.b + n * kSliceDepth,
                                .sums = slices.sums + m * kSliceColumns + n,
                                .depth = s.depth,
-                               .first = s.k == 0};
+                               .first = first};
       MultiplyRows<V>(tile, Least(V::kDoubleRows, s.rows - m));
     }
   }
@@ -232,12 +240,16 @@ HX_INLINE void BatchMatMulBody(const BatchMatMulArgs& args) {
                  .columns = Least(kSliceColumns, args.n - n),
                  .k = 0,
                  .depth = 0};
+      bool first = true;
       for (; s.k < args.k || s.k == 0; s.k += kSliceDepth) {
         s.depth = Least(kSliceDepth, args.k - s.k);
-        WidenA<V>(args, s, slices.a);
+        const bool last = s.k + kSliceDepth >= args.k;
+        // Sums start somewhere, if only from zeros.
+        if (!WidenA<V>(args, s, slices.a) && !(first && last)) continue;
         const bool stays = m > 0 && args.k <= kSliceDepth;
         if (!stays) WidenB<V>(args, s, slices.b);
-        MultiplySlice<V>(slices, s);
+        MultiplySlice<V>(slices, s, first);
+        first = false;
       }
       FinishSums<V>(args, s, slices.sums);
     }

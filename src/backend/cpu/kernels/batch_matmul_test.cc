@@ -54,6 +54,29 @@ TEST(BatchMatMul, AnyBitsEqualScalar) {
   }
 }
 
+// Zeros of A, which weights of hidden columns are, wherever they stand.
+TEST(BatchMatMul, ZerosInRunsEqualScalar) {
+  std::mt19937 rng(14);
+  for (int64_t i = 0; i < 16; ++i) {
+    const BatchMatMulShape shape = {.m = 100 + 7 * i,
+                                    .k = 40 * i + 1,
+                                    .n = 33,
+                                    .a_step = 0.0013f,
+                                    .b_step = 7e-5f,
+                                    .dropped_bits = static_cast<int>(i % 3)};
+    BatchMatMulCase test(rng, shape);
+    const int64_t begin = RandomInt(rng, 0, shape.k);
+    const int64_t end = RandomInt(rng, begin, shape.k);
+    for (int64_t row = 0; row < shape.m; ++row) {
+      for (int64_t k = 0; k < shape.k; ++k) {
+        if ((k >= begin && k < end) == (i % 2 == 0))
+          test.a()[static_cast<size_t>(row * test.AStride() + k)] = 0;
+      }
+    }
+    ExpectSame(test, shape);
+  }
+}
+
 // On grids of 16 bits the sums are those of integers, without any rounding.
 TEST(BatchMatMul, GridsGiveExactIntegers) {
   constexpr int64_t kDepth = 257;

@@ -26,6 +26,7 @@
   void RoundCodes(const RoundCodesArgs& args);          \
   void RoundF16(const float* x, float* out, int64_t n); \
   void Softmax(const SoftmaxArgs& args);                \
+  void ChipSoftmax(const ChipSoftmaxArgs& args);        \
   void BatchMatMul(const BatchMatMulArgs& args);
 #define HX_DECLARE_INTEGER_DOTS              \
   void MatMulQ4_1Q(const MatMulQArgs& args); \

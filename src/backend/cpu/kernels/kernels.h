@@ -230,6 +230,15 @@ struct SoftmaxArgs {
   int64_t width;
 };
 
+// Softmax of codes as the HTP computes it: base/chip_softmax.h, row by row.
+struct ChipSoftmaxArgs {
+  const float* x;  // [rows, width], contiguous: codes * scale
+  float* out;      // may be x
+  int64_t rows;
+  int64_t width;  // up to 2^20
+  float scale;    // positive, normal
+};
+
 // out[m, n] = float(scale * sum_k a[m, k] * b[k, n]): the sum over k in order
 // from +0, in double, where every product is exact. With grid steps the sum is
 // of integers: rint(a * (1 / a_step)) and rint(b * (1 / b_step)), code - zero
@@ -285,6 +294,7 @@ struct KernelTable {
   void (*round_codes)(const RoundCodesArgs&);
   void (*round_f16)(const float* x, float* out, int64_t n);
   void (*softmax)(const SoftmaxArgs&);
+  void (*chip_softmax)(const ChipSoftmaxArgs&);
   void (*batch_matmul)(const BatchMatMulArgs&);
 };
 

@@ -1,4 +1,5 @@
 // Rounding and softmax on AVX2.
+#include "backend/cpu/kernels/chip_softmax_body.h"
 #include "backend/cpu/kernels/isa_kernels.h"
 #include "backend/cpu/kernels/rounding_body.h"
 #include "backend/cpu/kernels/vec_avx2.h"
@@ -13,5 +14,6 @@ void RoundF16(const float* x, float* out, int64_t n) {
   Map<V>(x, out, n, [](V::F value) { return V::RoundToHalf(value); });
 }
 void Softmax(const SoftmaxArgs& args) { SoftmaxBody<V>(args); }
+void ChipSoftmax(const ChipSoftmaxArgs& args) { ChipSoftmaxBody(args); }
 
 }  // namespace hexllm::cpu::avx2

@@ -4,6 +4,7 @@
 #include "backend/cpu/kernels/isa_kernels.h"
 #include "backend/cpu/kernels/math.h"
 #include "backend/cpu/kernels/vec_scalar.h"
+#include "base/chip_softmax.h"
 #include "base/half.h"
 
 namespace hexllm::cpu::ref {
@@ -51,6 +52,14 @@ void RoundF16(const float* x, float* out, int64_t n) {
 void Softmax(const SoftmaxArgs& args) {
   for (int64_t r = 0; r < args.rows; ++r) {
     SoftmaxRow(args.x + r * args.width, args.out + r * args.width, args.width);
+  }
+}
+
+void ChipSoftmax(const ChipSoftmaxArgs& args) {
+  const auto width = static_cast<size_t>(args.width);
+  for (int64_t r = 0; r < args.rows; ++r) {
+    hexllm::ChipSoftmax({args.x + r * args.width, width}, args.scale,
+                        {args.out + r * args.width, width});
   }
 }
 

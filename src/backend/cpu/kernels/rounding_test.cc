@@ -127,6 +127,38 @@ TEST(Softmax, EveryInstructionSetEqualsScalar) {
   }
 }
 
+TEST(ChipSoftmax, EveryInstructionSetEqualsScalar) {
+  std::mt19937 rng(25);
+  for (int i = 0; i < 120; ++i) {
+    const int64_t rows = RandomInt(rng, 1, 4);
+    const int64_t width = RandomInt(rng, 1, 150);
+    const float scale = std::ldexp(RandomFloats(rng, 1)[0] + 1.5f,
+                                   -static_cast<int>(rng() % 30));
+    std::vector<float> x(static_cast<size_t>(rows * width));
+    for (float& value : x) {
+      value = static_cast<float>(rng() % 65536) * scale;
+      if (i % 4 == 1) value = static_cast<float>(rng() % 9) * scale;
+      if (i % 4 == 2 && rng() % 3 == 0) value = -INFINITY;
+      if (i % 4 == 3 && rng() % 20 == 0)
+        value = std::bit_cast<float>(static_cast<uint32_t>(rng()));
+    }
+    const auto run = [&](const KernelTable& table) {
+      std::vector<float> out = x;
+      table.chip_softmax({.x = out.data(),
+                          .out = out.data(),
+                          .rows = rows,
+                          .width = width,
+                          .scale = scale});
+      return out;
+    };
+    const std::vector<float> expected = run(ScalarKernels());
+    for (const KernelTable* table : VectorKernels()) {
+      EXPECT_EQ(FirstDifference(run(*table), expected), -1)
+          << IsaName(table->isa) << " width " << width << " scale " << scale;
+    }
+  }
+}
+
 // A column's weight does not depend on where the other columns stand: blocks of
 // different sizes put them in different places.
 TEST(Softmax, OrderOfColumnsDoesNotMatter) {

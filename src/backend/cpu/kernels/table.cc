@@ -24,7 +24,7 @@ namespace {
   .softcap = ns::Softcap, .matmul_q = {}, .quantize_rows = ns::QuantizeRows, \
   .code_matmul = nullptr, .round_codes = ns::RoundCodes,                     \
   .round_f16 = ns::RoundF16, .softmax = ns::Softmax,                         \
-  .batch_matmul = ns::BatchMatMul
+  .chip_softmax = ns::ChipSoftmax, .batch_matmul = ns::BatchMatMul
 
 // The kernels that are made of integer dot products.
 struct Dots {
