@@ -61,17 +61,22 @@ HX_INLINE void AddPlane(const CodeMatMulArgs& args, const int16_t* x,
   }
 }
 
-// The outputs of a tile, of the exact sums of its bytes.
+// What the sums of a row start from: the offsets of the outputs, less what the
+// bytes above the codes add.
 template <class D>
-HX_INLINE void FinishCodes(const CodeMatMulArgs& args, int64_t r, int64_t lane,
-                           const double* sums) {
-  constexpr int kLanes = D::kLanes;
+HX_INLINE void StartSums(const CodeMatMulArgs& args, int64_t r, int64_t lane,
+                         double* sums) {
   const double above = args.low == nullptr ? 128 : 32768;
   const double row_term = -above * static_cast<double>(args.x_sums[r]);
-  double steps[Bound(kLanes)];
-  for (int i = 0; i < kLanes; ++i) {
-    steps[i] = sums[i] + row_term + args.terms->offsets[lane + i];
-  }
+  const double* const offsets = args.terms->offsets + lane;
+  for (int i = 0; i < D::kLanes; ++i) sums[i] = row_term + offsets[i];
+}
+
+// The outputs of a row of a tile, of its exact sums.
+template <class D>
+HX_INLINE void FinishCodes(const CodeMatMulArgs& args, int64_t r, int64_t lane,
+                           double* steps) {
+  constexpr int kLanes = D::kLanes;
   if (args.drops) {
     for (int i = 0; i < kLanes; ++i) {
       steps[i] = floor(steps[i] * args.terms->per_place[lane + i]) +
@@ -95,7 +100,8 @@ template <class D, int kRows>
 HX_INLINE void CodeTile(const CodeMatMulArgs& args, int64_t row) {
   const int16_t* x = args.x + row * args.x_stride;
   for (int64_t lane = 0; lane < args.outputs; lane += D::kLanes) {
-    double sums[Bound(kRows)][Bound(D::kLanes)] = {};
+    double sums[Bound(kRows)][Bound(D::kLanes)];
+    for (int r = 0; r < kRows; ++r) StartSums<D>(args, row + r, lane, sums[r]);
     const auto plane = [&](const std::byte* w) {
       return reinterpret_cast<const uint8_t*>(w) + lane * kPackedGroup;
     };
