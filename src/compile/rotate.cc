@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,10 +13,10 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/half.h"
-#include "base/quantize.h"
-#include "base/scratch_file.h"
 #include "compile/artifact_parts.h"
 #include "compile/key_statistics.h"
+#include "compile/rewrite_weights.h"
+#include "ir/float_constant.h"
 #include "models/decoder.h"
 #include "quant/hadamard.h"
 
@@ -33,16 +32,13 @@ constexpr std::string_view kTable = "model.embed_tokens.weight";
 constexpr std::string_view kHead = "lm_head.weight";
 constexpr std::string_view kLastNorm = "model.norm.weight";
 
-// What happens to a matrix [N,K], or to a vector [N] as if K were 1.
+// What happens to a matrix [N,K], or to a vector [N].
 struct Change {
   std::string norm = {};          // its weights multiply the columns
   const Rotation* in = nullptr;   // of each piece of a row
   const Rotation* out = nullptr;  // of each piece of the rows
   bool is_folded_norm = false;    // becomes 1
 };
-
-// Bytes of the source that may stay resident.
-constexpr size_t kMostResident = size_t{64} << 20;
 
 std::string LayerPrefix(std::string_view name, int layer) {
   HX_CHECK(name.starts_with("model.layers."));
@@ -52,22 +48,15 @@ std::string LayerPrefix(std::string_view name, int layer) {
 class Folding {
  public:
   Folding(const ModelSource& source, const FoldedRotations& rotations,
-          ScratchFile file)
-      : source_(source),
-        config_(source.config),
+          WeightRewriter writer)
+      : config_(source.config),
         rotations_(rotations),
-        file_(std::move(file)) {}
+        writer_(std::move(writer)) {}
 
   Status Run(ProgressSink& progress);
   Result<ModelSource> Finish();
 
  private:
-  struct Written {
-    std::string name;
-    ir::TensorType type;
-    uint64_t offset;
-  };
-
   const Rotation* R1() const {
     return rotations_.r1 ? &*rotations_.r1 : nullptr;
   }
@@ -77,20 +66,15 @@ class Folding {
   }
   Change ChangeOf(std::string_view name) const;
   Change ChangeInLayer(std::string_view name, int layer) const;
-  Status Write(const std::string& name, const ir::Constant& constant,
-               const Change& change);
-  Status WriteVector(const ir::Constant& constant, const Change& change);
-  Status WriteValues(std::span<const float> values);
-  Status WriteMatrix(const ir::Constant& constant, const Change& change);
+  Status Write(const std::string& name, const ir::Constant& constant);
+  TensorRewrite VectorRewrite(const Change& change) const;
+  TensorRewrite MatrixRewrite(const ir::Constant& constant,
+                              const Change& change) const;
   std::vector<float> NormWeights(const std::string& name) const;
-  void ReleaseSource() const;
 
-  const ModelSource& source_;
   const DecoderConfig& config_;
   const FoldedRotations& rotations_;
-  std::map<std::string, const ir::Constant*> constants_;
-  ScratchFile file_;
-  std::vector<Written> written_;
+  WeightRewriter writer_;
 };
 
 Change Folding::ChangeInLayer(std::string_view name, int layer) const {
@@ -129,134 +113,69 @@ Change Folding::ChangeOf(std::string_view name) const {
 }
 
 std::vector<float> Folding::NormWeights(const std::string& name) const {
-  const ir::Constant& norm = *constants_.at(name);
-  std::vector<float> weights(static_cast<size_t>(norm.type.shape[0]));
-  ReadRow(norm, 0, weights);
+  std::vector<float> weights = ir::ReadAllRows(*writer_.constants().at(name));
   for (float& weight : weights)
     weight += static_cast<float>(config_.norm_weight_offset);
   return weights;
 }
 
-Status Folding::WriteVector(const ir::Constant& constant,
-                            const Change& change) {
-  std::vector<float> values(static_cast<size_t>(constant.type.shape[0]));
-  ReadRow(constant, 0, values);
-  if (change.out != nullptr) change.out->ApplyToRows(values);
+TensorRewrite Folding::VectorRewrite(const Change& change) const {
   if (change.is_folded_norm) {
-    std::fill(values.begin(), values.end(),
-              static_cast<float>(1 - config_.norm_weight_offset));
+    const auto one = static_cast<float>(1 - config_.norm_weight_offset);
+    return {.apply = [one](std::span<float> values, int64_t) {
+      std::ranges::fill(values, one);
+    }};
   }
-  return WriteValues(values);
+  if (change.out == nullptr) return {};
+  return {.apply = [out = change.out](std::span<float> values, int64_t) {
+    out->ApplyToRows(values);
+  }};
 }
 
-// Whole rows, in the type of the tensor that is being written.
-Status Folding::WriteValues(std::span<const float> values) {
-  const DType dtype = written_.back().type.dtype;
-  if (dtype == DType::kF32) return file_.Write(std::as_bytes(values));
-  if (IsQuantizable(dtype)) {
-    const DTypeInfo& info = GetDTypeInfo(dtype);
-    std::vector<std::byte> blocks(values.size() / info.block_elems *
-                                  info.block_bytes);
-    QuantizeRow(dtype, values, blocks);
-    return file_.Write(blocks);
-  }
-  std::vector<uint16_t> halves(values.size());
-  std::transform(values.begin(), values.end(), halves.begin(), F32ToF16);
-  return file_.Write(std::as_bytes(std::span(halves)));
-}
-
-Status Folding::WriteMatrix(const ir::Constant& constant,
-                            const Change& change) {
-  const int64_t rows = constant.type.shape[0];
-  const auto width = static_cast<size_t>(constant.type.shape[1]);
-  const int64_t most = change.out == nullptr ? 64 : change.out->size();
+TensorRewrite Folding::MatrixRewrite(const ir::Constant& constant,
+                                     const Change& change) const {
+  if (change.norm.empty() && change.in == nullptr && change.out == nullptr)
+    return {};
   std::vector<float> norm;
   if (!change.norm.empty()) norm = NormWeights(change.norm);
-  std::vector<float> block;
-  size_t resident = 0;
-  for (int64_t first = 0; first < rows; first += most) {
-    const int64_t count = std::min(most, rows - first);
-    block.resize(static_cast<size_t>(count) * width);
-    for (int64_t i = 0; i < count; ++i) {
-      const std::span<float> row =
-          std::span(block).subspan(static_cast<size_t>(i) * width, width);
-      ReadRow(constant, first + i, row);
-      for (size_t k = 0; k < norm.size(); ++k) row[k] *= norm[k];
+  TensorRewrite rewrite;
+  if (change.out != nullptr) rewrite.rows_at_once = change.out->size();
+  rewrite.apply = [change, norm = std::move(norm),
+                   width = constant.type.shape[1]](std::span<float> rows,
+                                                   int64_t) {
+    for (size_t at = 0; !norm.empty() && at < rows.size(); at += norm.size()) {
+      for (size_t k = 0; k < norm.size(); ++k) rows[at + k] *= norm[k];
     }
-    if (change.in != nullptr) change.in->ApplyToRows(block);
-    if (change.out != nullptr)
-      change.out->ApplyToColumns(block, constant.type.shape[1]);
-    HX_RETURN_IF_ERROR(WriteValues(block));
-    resident += block.size() * sizeof(float);
-    if (resident < kMostResident) continue;
-    resident = 0;
-    ReleaseSource();
-  }
-  return OkStatus();
+    if (change.in != nullptr) change.in->ApplyToRows(rows);
+    if (change.out != nullptr) change.out->ApplyToColumns(rows, width);
+  };
+  return rewrite;
 }
 
-Status Folding::Write(const std::string& name, const ir::Constant& constant,
-                      const Change& change) {
-  const DType dtype = name == kTable ? rotations_.table : DType::kF32;
-  written_.push_back({name, {dtype, constant.type.shape}, file_.size()});
-  HX_RETURN_IF_ERROR(constant.type.shape.size() == 1
-                         ? WriteVector(constant, change)
-                         : WriteMatrix(constant, change));
-  ReleaseSource();
-  return OkStatus();
-}
-
-void Folding::ReleaseSource() const {
-  for (const TensorView& tensor : source_.checkpoint->tensors())
-    source_.checkpoint->DropPages(tensor);
+// `constant` in its own place, or the table in that of the head.
+Status Folding::Write(const std::string& name, const ir::Constant& constant) {
+  const Change change = ChangeOf(name);
+  TensorRewrite rewrite = constant.type.shape.size() == 1
+                              ? VectorRewrite(change)
+                              : MatrixRewrite(constant, change);
+  if (name == kTable) rewrite.dtype = rotations_.table;
+  return writer_.Write(name, constant, rewrite);
 }
 
 Status Folding::Run(ProgressSink& progress) {
-  // Its constants are the model's weights under our names, in our order.
-  const models::GraphRequest all{.kind = GraphKind::kKv,
-                                 .step_tokens = 1,
-                                 .context_tokens = 1,
-                                 .logits = LogitsRows::kAll};
-  HX_ASSIGN_OR_RETURN(const ir::Module module,
-                      models::BuildDecoder(source_, {&all, 1}));
-  const auto count = static_cast<int64_t>(module.constants.size());
-  for (int32_t i = 0; i < count; ++i) {
-    const ir::Constant& constant = module.constants[{i}];
-    constants_[constant.name] = &constant;
-  }
-  progress.Begin("rotate weights", "tensors", count);
+  const auto& constants = writer_.constants();
+  progress.Begin("rotate weights", "tensors", std::ssize(constants));
   int64_t done = 0;
-  for (const auto& [name, constant] : constants_) {
-    HX_RETURN_IF_ERROR(Write(name, *constant, ChangeOf(name)));
+  for (const auto& [name, constant] : constants) {
+    HX_RETURN_IF_ERROR(Write(name, *constant));
     progress.Update(++done);
   }
-  if (rotations_.r1 && config_.head == models::Head::kTied) {
-    HX_RETURN_IF_ERROR(Write(std::string(kHead),
-                             *constants_.at(std::string(kTable)),
-                             ChangeOf(kHead)));
-  }
-  return OkStatus();
+  if (!rotations_.r1 || config_.head != models::Head::kTied) return OkStatus();
+  return Write(std::string(kHead), *constants.at(std::string(kTable)));
 }
 
 Result<ModelSource> Folding::Finish() {
-  HX_ASSIGN_OR_RETURN(MappedFile mapped, file_.Map());
-  std::vector<TensorView> tensors;
-  for (Written& tensor : written_) {
-    const auto bytes = StorageBytes(tensor.type.dtype, tensor.type.shape);
-    HX_CHECK(bytes.has_value());
-    TensorView view{.name = std::move(tensor.name),
-                    .dtype = tensor.type.dtype,
-                    .shape = std::move(tensor.type.shape),
-                    .data = {}};
-    view.data =
-        mapped.bytes().subspan(tensor.offset, static_cast<size_t>(*bytes));
-    tensors.push_back(std::move(view));
-  }
-  ModelSource made = source_;
-  made.checkpoint = std::make_shared<const Checkpoint>(Checkpoint::FromTensors(
-      source_.checkpoint->path(), std::move(mapped), std::move(tensors)));
-  made.naming = {};
-  made.config.fused_shards = 1;
+  HX_ASSIGN_OR_RETURN(ModelSource made, writer_.Finish());
   if (rotations_.r1) made.config.head = models::Head::kUntied;
   return made;
 }
@@ -321,8 +240,9 @@ quant::Rotations PossibleRotations(const DecoderConfig& config,
 Result<ModelSource> FoldRotations(const ModelSource& source,
                                   const FoldedRotations& rotations,
                                   ProgressSink& progress) {
-  HX_ASSIGN_OR_RETURN(ScratchFile file, ScratchFile::Create("rotated weights"));
-  Folding folding(source, rotations, std::move(file));
+  HX_ASSIGN_OR_RETURN(WeightRewriter writer,
+                      WeightRewriter::Create(source, "rotated weights"));
+  Folding folding(source, rotations, std::move(writer));
   HX_RETURN_IF_ERROR(folding.Run(progress));
   return folding.Finish();
 }
@@ -380,7 +300,7 @@ Result<ModelSource> RotateModel(ModelSource source, const quant::Recipe& recipe,
   HX_ASSIGN_OR_RETURN(FoldedRotations folded,
                       MakeRotations(source.config, wanted));
   if (folded.r1 || !folded.r2.empty()) {
-    if (quant::Quantizes(recipe)) {
+    if (folded.r1 && quant::Quantizes(recipe)) {
       HX_ASSIGN_OR_RETURN(folded.table, TableType(source));
     }
     const uint64_t id = RotatedId(source, wanted);

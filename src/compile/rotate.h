@@ -40,15 +40,15 @@ quant::Rotations PossibleRotations(const models::DecoderConfig& config,
 struct FoldedRotations {
   std::optional<quant::Rotation> r1 = {};
   std::vector<quant::Rotation> r2 = {};  // [L], or none
-  // Of the embedding table, which lies in artifacts as it is: f32, f16 or q8_0.
+  // Of a rotated embedding table, which lies in artifacts as it is: f32, f16 or
+  // q8_0.
   DType table = DType::kF32;
 };
 
-// `source` with its weights rotated: f32 tensors (but for the table) under
-// Hugging Face's names in
-// a temporary file, written one by one. Its checkpoint has no side files or
-// metadata. `source` has passed CheckRotations. kBadInput for damaged weights,
-// kEnvironment when there is no room for the file.
+// `source` with its weights rotated: f32 tensors (but for the table, and for
+// what stays as it is) under Hugging Face's names in a temporary file
+// (compile/rewrite_weights.h). `source` has passed CheckRotations. kBadInput
+// for damaged weights, kEnvironment when there is no room for the file.
 Result<models::ModelSource> FoldRotations(const models::ModelSource& source,
                                           const FoldedRotations& rotations,
                                           ProgressSink& progress);
