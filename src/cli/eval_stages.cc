@@ -41,7 +41,8 @@ Result<CompileOptions> OptionsFor(const EvalFlags& flags,
   compile.calibration.data_dir = flags.data_dir;
   if (wish.stage == "fp") {
     // Values are matched with those of the recipe's graphs.
-    if (!compile.taps) compile.recipe.clear();
+    if (compile.taps) return compile;
+    compile.recipe.clear();
     compile.calibration = {};
   }
   return compile;

@@ -162,10 +162,10 @@ TEST_F(CompileCacheTest, ScalesAndCodesOfWeightsAreKept) {
   constexpr const char* kSampled = "layers' inputs are sampled";
   options_.target = {};
   options_.num_sharding = 1;
-  const auto recipe = [](const char* observer) {
+  const auto recipe = [](const char* observer, const char* smooth = "none") {
     return fmt::format(R"({{"name": "r", "defaults": {{"scheme": "16a4w",
-        "weight_observer": "{}", "rounding": "gptq"}}}})",
-                       observer);
+        "weight_observer": "{}", "rounding": "gptq"}}, "smooth": "{}"}})",
+                       observer, smooth);
   };
   options_.recipe_json = recipe("seq_mse");
   const std::string first = Compile();
@@ -176,8 +176,15 @@ TEST_F(CompileCacheTest, ScalesAndCodesOfWeightsAreKept) {
   const std::string other = Compile();
   EXPECT_THAT(lines_.reused, Contains("calibration"));
   EXPECT_THAT(lines_.notes, Contains(kSampled));
+  options_.recipe_json = recipe("min_max", "search");
+  const std::string smoothed = Compile();
+  EXPECT_NE(smoothed, other);
+  EXPECT_EQ(Compile(), smoothed);
+  EXPECT_THAT(lines_.reused, ElementsAre("channel factors", "calibration"));
   options_.cache_dir.clear();
   options_.threads = 1;
+  EXPECT_EQ(Compile(), smoothed);
+  options_.recipe_json = recipe("min_max");
   EXPECT_EQ(Compile(), other);
   options_.recipe_json = recipe("seq_mse");
   EXPECT_EQ(Compile(), first);

@@ -22,6 +22,7 @@
 #include "compile/requantize.h"
 #include "compile/rotate.h"
 #include "compile/size_check.h"
+#include "compile/smooth.h"
 #include "compile/taps.h"
 #include "compile/targets.h"
 #include "compile/text_assets.h"
@@ -44,16 +45,21 @@ struct Job {
   ProgressSink& progress;
   models::ModelSource source;
   TextAssets text;
-  quant::Recipe recipe;
+  quant::Recipe recipe;  // of the graphs
+  // Of rotations and factors, which those of a float graph may have too.
+  quant::Recipe folded;
+  CalibrationOptions calibration;   // of the graphs
+  TokenSequences smoothed_by = {};  // none where nothing is
   GraphPlan plan;
   std::unique_ptr<const FileCache> cache;  // null = none
   const StandIns* stand_ins = nullptr;     // as QuantizeJob has it
 };
 
 // Whether the float graph's values are compared with those of a recipe's
-// graphs, which are rotated.
+// graphs, which are rotated and smoothed.
 bool IsCompared(const CompileOptions& options) {
-  return options.taps && options.stage == Stage::kFloat;
+  return options.stage == Stage::kFloat &&
+         (options.taps || !options.recipe_json.empty());
 }
 
 std::string DefaultRecipe(const CompileOptions& options,
@@ -91,14 +97,20 @@ Result<quant::Recipe> FindRecipe(const CompileOptions& options,
   return FitToModel(recipe, source, progress);
 }
 
+// Of graphs whose model is as `folded` makes it.
+quant::Recipe GraphRecipe(const quant::Recipe& folded,
+                          const CompileOptions& options) {
+  return IsCompared(options) ? quant::FloatRecipe(folded) : folded;
+}
+
 // kUsage when stage or target and recipe contradict each other.
 Result<quant::Recipe> ChooseRecipe(const CompileOptions& options,
                                    const models::ModelSource& source,
                                    ProgressSink& progress) {
   HX_ASSIGN_OR_RETURN(quant::Recipe recipe,
                       FindRecipe(options, source, progress));
-  if (IsCompared(options)) recipe = quant::FloatRecipe(recipe);
-  const std::string_view missing = MissingOf(recipe, options);
+  const std::string_view missing =
+      MissingOf(GraphRecipe(recipe, options), options);
   if (missing.empty()) return recipe;
   return Error{ErrorCode::kUsage, fmt::format("--recipe: expected {}, found {}",
                                               missing, Quoted(recipe.name))};
@@ -131,7 +143,7 @@ Status CheckMaxMemory(const CompileOptions& options) {
 Status CheckCacheDir(const CompileOptions& options,
                      const quant::Recipe& recipe) {
   if (options.cache_dir.empty() || NeedsStaticRecipe(options.target) ||
-      quant::HasStaticRanges(recipe)) {
+      quant::HasStaticRanges(recipe) || quant::Smooths(recipe)) {
     return OkStatus();
   }
   return Error{
@@ -159,9 +171,10 @@ Result<Job> Prepare(const std::string& model_path,
   HX_ASSIGN_OR_RETURN(const GraphPlan plan, PlanGraphs(options, source.config));
   if (options.attention_sink)
     HX_RETURN_IF_ERROR(CheckSink(*options.attention_sink, plan.context));
-  HX_ASSIGN_OR_RETURN(quant::Recipe recipe,
+  HX_ASSIGN_OR_RETURN(quant::Recipe folded,
                       ChooseRecipe(options, source, progress));
-  HX_RETURN_IF_ERROR(CheckRotations(source.config, recipe.rotations));
+  HX_RETURN_IF_ERROR(CheckRotations(source.config, folded.rotations));
+  quant::Recipe recipe = GraphRecipe(folded, options);
   HX_RETURN_IF_ERROR(CheckCacheDir(options, recipe));
   HX_ASSIGN_OR_RETURN(auto cache, OpenCache(options));
   progress.Begin("read tokenizer", "", 0);
@@ -171,19 +184,44 @@ Result<Job> Prepare(const std::string& model_path,
              .source = std::move(source),
              .text = std::move(text),
              .recipe = std::move(recipe),
+             .folded = std::move(folded),
+             .calibration = options.calibration,
              .plan = plan,
              .cache = std::move(cache)};
 }
 
-// Gives the model the rotations of the recipe; weights of graphs that never run
-// stay as they are.
-Status Rotate(Job& job) {
+// The channel factors of the recipe. A calibration of the graphs takes the same
+// sequences.
+Status Smooth(Job& job) {
+  HX_ASSIGN_OR_RETURN(
+      job.smoothed_by,
+      MakeCalibrationSet(job.calibration, job.text, job.source.config.vocab,
+                         static_cast<size_t>(job.plan.context), job.progress));
+  HX_ASSIGN_OR_RETURN(job.source,
+                      SmoothModel(job.source, {.recipe = job.folded,
+                                               .sequences = job.smoothed_by,
+                                               .threads = job.options.threads,
+                                               .progress = job.progress,
+                                               .cache = job.cache.get()}));
+  job.calibration = {};
+  if (quant::HasStaticRanges(job.recipe)) job.calibration.ids = job.smoothed_by;
+  return OkStatus();
+}
+
+// Gives the model the rotations and factors of the recipe; weights of graphs
+// that never run stay as they are.
+Status Fold(Job& job) {
   if (job.stand_ins != nullptr) {
     job.source = RotateHeads(std::move(job.source), job.recipe.rotations);
     return OkStatus();
   }
+  const bool smooths = quant::Smooths(job.folded);
+  // Factors follow from the table, too, and are those of the recipe's graphs.
   HX_ASSIGN_OR_RETURN(
-      job.source, RotateModel(std::move(job.source), job.recipe, job.progress));
+      job.source, RotateModel(std::move(job.source),
+                              smooths ? job.folded : job.recipe, job.progress));
+  if (smooths) return Smooth(job);
+  if (IsCompared(job.options)) job.calibration = {};
   return OkStatus();
 }
 
@@ -233,7 +271,7 @@ Result<BuiltGraphs> BuildGraphs(const Job& job) {
                       ResolveFor(module, job.recipe, job.progress));
   const QuantizeJob quantize{.source = job.source,
                              .text = job.text,
-                             .calibration = job.options.calibration,
+                             .calibration = job.calibration,
                              .threads = job.options.threads,
                              .context = job.plan.context,
                              .progress = job.progress,
@@ -262,6 +300,7 @@ Result<BuiltGraphs> BuildGraphs(const Job& job) {
         job.options.taps ? kStaticPipeline : job.options.target.name;
     HX_RETURN_IF_ERROR(RunPipeline(module, pipeline, DumpOptions(job)));
   }
+  if (built.calibrated_on.empty()) built.calibrated_on = job.smoothed_by;
   if (job.options.taps) {
     for (ir::Graph& graph : module.graphs) AddTaps(graph);
   }
@@ -358,7 +397,7 @@ Status CompileToFile(const std::string& model_path, const std::string& out_path,
   HX_ASSIGN_OR_RETURN(artifact::FileSink sink,
                       artifact::FileSink::Create(out_path));
   HX_ASSIGN_OR_RETURN(auto attrs, OpenQuantAttrs(job));
-  HX_RETURN_IF_ERROR(Rotate(job));
+  HX_RETURN_IF_ERROR(Fold(job));
   HX_ASSIGN_OR_RETURN(artifact::Manifest manifest,
                       EmitArtifact(job, sink, attrs ? &*attrs : nullptr));
   progress.Begin("finish file", "", 0);
@@ -370,7 +409,7 @@ Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
     const std::string& model_path, const CompileOptions& options,
     ProgressSink& progress) {
   HX_ASSIGN_OR_RETURN(Job job, Prepare(model_path, options, progress));
-  HX_RETURN_IF_ERROR(Rotate(job));
+  HX_RETURN_IF_ERROR(Fold(job));
   artifact::MemorySink sink;
   HX_ASSIGN_OR_RETURN(artifact::Manifest manifest,
                       EmitArtifact(job, sink, nullptr));
@@ -385,7 +424,7 @@ Result<HtpGraphs> BuildWithStandIns(const std::string& model_path,
   if (options.stage != Stage::kQdq) for_htp.target.name = "htp";
   HX_ASSIGN_OR_RETURN(Job job, Prepare(model_path, for_htp, progress));
   job.stand_ins = &stand_ins;
-  HX_RETURN_IF_ERROR(Rotate(job));
+  HX_RETURN_IF_ERROR(Fold(job));
   HX_ASSIGN_OR_RETURN(BuiltGraphs built, BuildGraphs(job));
   artifact::Manifest manifest = HeadOf(job, built.module);
   return HtpGraphs{.module = std::move(built.module),

@@ -59,6 +59,7 @@ struct CompileOptions {
   // gets them, run on the CPU.
   std::string recipe = {};
   // The recipe itself, in the place of a name, when not empty: an artifact's.
+  // With kFloat its rotations and factors alone.
   std::string recipe_json = {};
   CalibrationOptions calibration = {};
   int threads = 0;  // of calibration; 0 = one per physical core
@@ -81,7 +82,8 @@ struct CompileOptions {
   int64_t num_sharding = 1;
   // A debug compile: the graphs also have the outputs of compile/taps.h, and
   // float graphs are in the form that static recipes are for, with kFloat also
-  // with the rotations of the recipe, so that values can be matched.
+  // with the rotations and factors of the recipe, so that values can be
+  // matched.
   bool taps = false;
   std::string dump_ir_dir = {};  // when not empty: the module before and after
                                  // each pass goes there as text

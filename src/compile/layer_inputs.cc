@@ -49,7 +49,7 @@ std::vector<bool> SampledTokens(const TokenSequences& sequences, int64_t most) {
 }
 
 SampledInputs::SampledInputs(const ir::Module& module,
-                             const quant::ResolvedRecipe& recipe,
+                             const std::set<std::string>& layers,
                              const TappedRun& run, const FileCache* cache,
                              quant::ProductFn product, ThreadPool& pool)
     : run_(run),
@@ -60,7 +60,7 @@ SampledInputs::SampledInputs(const ir::Module& module,
   for (const ir::Graph& graph : module.graphs) {
     ForEachLinear(graph, [&](const ir::Node& linear) {
       const std::string& layer = graph[linear.output].name;
-      if (!quant::WantsSearch(recipe.For(layer))) return;
+      if (!layers.contains(layer)) return;
       inputs_[layer] = graph[linear.inputs[0]].name;
       kept_[inputs_[layer]];
     });

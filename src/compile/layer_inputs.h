@@ -6,13 +6,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/file_cache.h"
 #include "compile/tapped_run.h"
 #include "ir/graph.h"
-#include "quant/recipe.h"
 #include "quant/weight_search.h"
 
 namespace hexllm {
@@ -37,16 +37,16 @@ std::vector<bool> SampledTokens(const TokenSequences& sequences, int64_t most);
 // the few tokens that models use as sinks, a thousand times as large as others
 // in what down_proj reads, would be all that counts.
 //
-// Of the layers whose settings want a search, from the taps of a run: of the
+// Of some layers, from the taps of a run: of the
 // calibration's own (Add), or where that did not run, of one more when the
 // first rows are asked for. The memory is 4 bytes x the widths of all inputs
 // that are not shared (0.9 MB a token of Llama 3.2 1B) x kSampledTokens, or up
 // to kWidestMoments.
 class SampledInputs final : public quant::LayerInputs {
  public:
-  // `module`: graphs whose linears are layers of `recipe`. Borrows what `run`
-  // and `cache` (null = Key is never called) name, and the pool.
-  SampledInputs(const ir::Module& module, const quant::ResolvedRecipe& recipe,
+  // Of the linears of `module` that `layers` names. Borrows what `run` and
+  // `cache` (null = Key is never called) name, and the pool.
+  SampledInputs(const ir::Module& module, const std::set<std::string>& layers,
                 const TappedRun& run, const FileCache* cache,
                 quant::ProductFn product, ThreadPool& pool);
 

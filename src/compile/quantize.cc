@@ -127,11 +127,12 @@ HalfLinears ChooseHalfLinears(const ir::Module& module,
   return half;
 }
 
-bool WantsSearch(const quant::ResolvedRecipe& recipe) {
-  return quant::WantsSearch(recipe.recipe.defaults) ||
-         std::ranges::any_of(recipe.layers, [](const auto& layer) {
-           return quant::WantsSearch(layer.second);
-         });
+// The layers that a search is for.
+std::set<std::string> SearchedLayers(const quant::ResolvedRecipe& recipe) {
+  std::set<std::string> layers;
+  for (const auto& [name, settings] : recipe.layers)
+    if (quant::WantsSearch(settings)) layers.insert(name);
+  return layers;
 }
 
 // The same but for what is found by searching: scales and codes do not matter
@@ -172,9 +173,9 @@ Status Observe(const ir::Module& module, const quant::ResolvedRecipe& recipe,
                          .threads = job.threads,
                          .progress = job.progress};
   std::function<void(const TapView& tap)> on_tap;
-  if (WantsSearch(recipe)) {
+  if (const auto layers = SearchedLayers(recipe); !layers.empty()) {
     WeightTools& tools = observed.tools.emplace(
-        module, recipe, run, *job.source.checkpoint, job.cache);
+        module, layers, run, *job.source.checkpoint, job.cache);
     on_tap = [&tools](const TapView& tap) { tools.inputs().Add(tap); };
   }
   HX_ASSIGN_OR_RETURN(observed.calibration, Calibrate({.source = job.source,

@@ -110,12 +110,12 @@ Result<CompileOptions> RequantizeOptions(const artifact::Artifact& artifact,
 
 Result<CompileOptions> FloatOptions(const artifact::Artifact& artifact,
                                     CompileOptions options) {
-  HX_ASSIGN_OR_RETURN(const std::string text, TextSegment(artifact, kRecipe));
-  HX_ASSIGN_OR_RETURN(const Json json, ParseJson(text));
-  HX_ASSIGN_OR_RETURN(const quant::Recipe recipe,
-                      quant::ParseRecipe(json, artifact.path()));
+  HX_ASSIGN_OR_RETURN(QuantizationRecord record, ReadRecord(artifact));
   options.stage = Stage::kFloat;
-  options.recipe_json = quant::RecipeToJson(quant::FloatRecipe(recipe));
+  options.recipe_json = std::move(record.recipe);
+  options.calibration = {};
+  options.calibration.ids = std::move(record.sequences);
+  options.max_context_len = artifact.manifest().context_tokens;
   return options;
 }
 

@@ -30,7 +30,8 @@ Result<CompileOptions> RequantizeOptions(const artifact::Artifact& artifact,
                                          CompileOptions options);
 
 // The same for the float graph of an artifact that quantizes, with the
-// rotations of its recipe: keys and values then mean the same in both.
+// rotations and channel factors of its recipe: keys and values then mean the
+// same in both.
 Result<CompileOptions> FloatOptions(const artifact::Artifact& artifact,
                                     CompileOptions options);
 

@@ -37,11 +37,11 @@ void Multiply(const quant::ProductArgs& p) {
 }  // namespace
 
 WeightTools::WeightTools(const ir::Module& module,
-                         const quant::ResolvedRecipe& recipe,
+                         const std::set<std::string>& layers,
                          const TappedRun& run, const Checkpoint& checkpoint,
                          const FileCache* cache)
     : pool_(run.threads > 0 ? run.threads : cpu::PhysicalCores()),
-      inputs_(module, recipe, run, cache, Multiply, pool_),
+      inputs_(module, layers, run, cache, Multiply, pool_),
       context_{.inputs = inputs_,
                .product = Multiply,
                .pool = pool_,

@@ -2,6 +2,9 @@
 // kernels, threads and a cache. Used by compile/quantize.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "base/thread_pool.h"
 #include "compile/layer_inputs.h"
 
@@ -9,8 +12,9 @@ namespace hexllm {
 
 class WeightTools {
  public:
-  // Borrows all that the arguments name, which must outlive this.
-  WeightTools(const ir::Module& module, const quant::ResolvedRecipe& recipe,
+  // For the linears of `module` that `layers` names. Borrows what the other
+  // arguments name, which must outlive this.
+  WeightTools(const ir::Module& module, const std::set<std::string>& layers,
               const TappedRun& run, const Checkpoint& checkpoint,
               const FileCache* cache);
   WeightTools(const WeightTools&) = delete;

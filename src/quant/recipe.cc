@@ -60,12 +60,17 @@ bool HasStaticRanges(const Recipe& recipe) {
   });
 }
 
+bool Smooths(const Recipe& recipe) {
+  return recipe.smooth.kind != Smoothing::Kind::kNone;
+}
+
 Recipe FloatRecipe(const Recipe& recipe) {
   constexpr std::string_view kFloat = "fp32";
   return {.name = std::string(kFloat),
           .description = {},
           .defaults = {.scheme = FindScheme(kFloat)},
           .rotations = recipe.rotations,
+          .smooth = {},
           .rules = {}};
 }
 
@@ -84,6 +89,7 @@ std::string RecipeToJson(const Recipe& recipe) {
                {"r2", WriteRotation(recipe.rotations.r2)},
                {"r3", WriteRotation(recipe.rotations.r3)},
                {"rotation_seed", recipe.rotations.seed},
+               {"smooth", WriteSmoothing(recipe.smooth)},
                {"rules", Json::array()}};
   for (const Rule& rule : recipe.rules)
     json["rules"].push_back(WriteRule(rule));

@@ -53,6 +53,19 @@ enum class ResidualKind : uint8_t {
   kFloat16,
 };
 
+// Factors of channels that go from activations into the weights that read them
+// (compile/smooth.h). The model computes what it did.
+struct Smoothing {
+  enum class Kind : uint8_t {
+    kNone,
+    kAlpha,   // SmoothQuant's factors, by `alpha`
+    kSearch,  // of each place those that leave the least error, or none
+  };
+  Kind kind = Kind::kNone;
+  double alpha = 0;  // in (0, 1]; only for kAlpha
+  bool operator==(const Smoothing&) const = default;
+};
+
 // Input channels that an LPBQ block may have, the largest first.
 inline constexpr int kBlocks[] = {64, 32, 16};
 
@@ -110,12 +123,16 @@ struct Recipe {
   double kv_outlier_db = 24;
   ResidualKind residual = ResidualKind::kAuto;
   Rotations rotations;
+  Smoothing smooth;  // of the rotated model
   std::vector<Rule> rules;
   bool operator==(const Recipe&) const = default;
 };
 
 // False when no layer's scheme is other than fp32: everything stays as stored.
 bool Quantizes(const Recipe& recipe);
+
+// True when it smooths channels, by what calibration shows.
+bool Smooths(const Recipe& recipe);
 
 // fp32 with the rotations of `recipe`: the float graph whose values are those
 // that the recipe's graphs round.

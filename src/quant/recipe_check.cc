@@ -157,6 +157,11 @@ Status CheckRecipe(const Recipe& recipe) {
         scheme.name));
   }
   HX_RETURN_IF_ERROR(CheckRotations(recipe));
+  if (Smooths(recipe) && scheme.weight_bits == 0) {
+    return Bad(fmt::format(
+        "smooth: scheme {} has no codes, whose errors it is for; remove it",
+        scheme.name));
+  }
   if (Status status = CheckSettings(recipe.defaults); !status.ok())
     return std::move(status).error().With("defaults");
   return CheckConflicts(recipe);

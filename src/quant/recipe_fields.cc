@@ -46,6 +46,12 @@ constexpr EnumName<ResidualKind> kResiduals[] = {
     {"float16", ResidualKind::kFloat16},
 };
 
+// A number stands for kAlpha.
+constexpr EnumName<Smoothing::Kind> kSmoothings[] = {
+    {"none", Smoothing::Kind::kNone},
+    {"search", Smoothing::Kind::kSearch},
+};
+
 constexpr EnumName<RotationKind> kRotations[] = {
     {"none", RotationKind::kNone},
     {"hadamard", RotationKind::kHadamard},
@@ -151,6 +157,23 @@ Result<RotationKind> ReadRotation(const Json& json) {
 
 Json WriteRotation(const RotationKind& value) {
   return WriteEnum(value, kRotations);
+}
+
+Result<Smoothing> ReadSmoothing(const Json& json) {
+  if (json.is_string()) {
+    HX_ASSIGN_OR_RETURN(const Smoothing::Kind kind,
+                        ReadEnum(json, kSmoothings, "smoothing"));
+    return Smoothing{.kind = kind};
+  }
+  const auto alpha = ReadNumber(json, 0, 1);
+  if (!alpha.ok() || alpha.value() == 0)
+    return Expected("none, search or a number above 0 and up to 1", json);
+  return Smoothing{.kind = Smoothing::Kind::kAlpha, .alpha = alpha.value()};
+}
+
+Json WriteSmoothing(const Smoothing& value) {
+  if (value.kind == Smoothing::Kind::kAlpha) return value.alpha;
+  return WriteEnum(value.kind, kSmoothings);
 }
 
 Result<int> ReadInt(const Json& json, int least, int most) {

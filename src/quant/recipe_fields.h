@@ -44,6 +44,8 @@ Result<ResidualKind> ReadResidual(const Json& json);
 Json WriteResidual(const ResidualKind& value);
 Result<RotationKind> ReadRotation(const Json& json);
 Json WriteRotation(const RotationKind& value);
+Result<Smoothing> ReadSmoothing(const Json& json);
+Json WriteSmoothing(const Smoothing& value);
 // Whole numbers from `least` to `most`; numbers in those bounds.
 Result<int> ReadInt(const Json& json, int least, int most);
 Result<double> ReadNumber(const Json& json, double least, double most);

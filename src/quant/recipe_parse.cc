@@ -211,7 +211,7 @@ Result<Recipe> ParseFields(const Json& json) {
   HX_RETURN_IF_ERROR(CheckKeys(
       json,
       {"$schema", "name", "description", "defaults", "kv_bits", "kv_outlier_db",
-       "residual", "r1", "r2", "r3", "rotation_seed", "rules"}));
+       "residual", "r1", "r2", "r3", "rotation_seed", "smooth", "rules"}));
   Recipe recipe;
   HX_RETURN_IF_ERROR(ParseHead(json, recipe));
   const Json* defaults = FindMember(json, "defaults");
@@ -227,6 +227,11 @@ Result<Recipe> ParseFields(const Json& json) {
     recipe.residual = read.value();
   }
   HX_RETURN_IF_ERROR(ParseRotations(json, recipe.rotations));
+  if (const Json* smooth = FindMember(json, "smooth")) {
+    auto read = ReadSmoothing(*smooth);
+    if (!read.ok()) return std::move(read).error().With("smooth");
+    recipe.smooth = read.value();
+  }
   if (const Json* list = FindMember(json, "rules")) {
     HX_ASSIGN_OR_RETURN(recipe.rules, ParseRules(*list));
   }

@@ -54,6 +54,7 @@ TEST(Recipe, SettingsThatAreNotGivenHaveTheirDefaults) {
   EXPECT_EQ(recipe.kv_outlier_db, 24);
   EXPECT_EQ(recipe.residual, ResidualKind::kAuto);
   EXPECT_EQ(recipe.rotations, Rotations());
+  EXPECT_EQ(recipe.smooth, Smoothing());
 }
 
 TEST(Recipe, ReadsAndWritesAllFields) {
@@ -80,6 +81,7 @@ TEST(Recipe, ReadsAndWritesAllFields) {
   "r2": "hadamard",
   "r3": "hadamard",
   "rotation_seed": 7,
+  "smooth": 0.5,
   "rules": [
     {
       "names": [
@@ -158,6 +160,14 @@ std::vector<Refused> RefusedByBoth() {
        "r3: expected none or hadamard, found random"},
       {Text(R"("defaults": {"scheme": "16a8w"}, "rotation_seed": -1)"),
        "rotation_seed: expected a whole number from 0 to 2147483647, found -1"},
+      {Text(R"("defaults": {"scheme": "16a8w"}, "smooth": 0)"),
+       "smooth: expected none, search or a number above 0 and up to 1, found "
+       "0"},
+      {Text(R"("defaults": {"scheme": "16a8w"}, "smooth": 1.5)"), "found 1.5"},
+      {Text(R"("defaults": {"scheme": "16a8w"}, "smooth": [0.5])"),
+       "found an array"},
+      {Text(R"("defaults": {"scheme": "16a8w"}, "smooth": "serch")"),
+       "smooth: unknown smoothing 'serch'; did you mean 'search'?"},
       {Rules("{}"), "rules: expected an array"},
       {Rules("[5]"), "rules[0]: expected an object, found a whole number"},
       {Rules(R"([{"scheme": "16a8w"}])"),
@@ -206,6 +216,8 @@ std::vector<Refused> RefusedByParserOnly() {
        "rotation_seed: expected with r1 or r2"},
       {Text(R"("defaults": {"scheme": "cpu-w8a8"}, "r3": "hadamard")"),
        "r3: scheme cpu-w8a8 does not round queries and keys"},
+      {Text(R"("defaults": {"scheme": "fp16"}, "smooth": "search")"),
+       "smooth: scheme fp16 has no codes"},
       {Defaults(R"("scheme": "cpu-w4a8", "block": 64)"),
        "defaults: block: scheme cpu-w4a8 does not use this"},
       {Text(R"("defaults": {"scheme": "cpu-w8a8"},

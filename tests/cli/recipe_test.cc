@@ -69,7 +69,8 @@ TEST(RecipeCommand, ValidatesAgainstAModel) {
               "'*.wv' matches no layer of this model");
   const std::string rotated = dir.Write(
       "r.json",
-      R"({"name": "r", "defaults": {"scheme": "16a8w"}, "r1": "hadamard"})");
+      R"({"name": "r", "defaults": {"scheme": "16a8w"}, "r1": "hadamard",
+          "smooth": 0.5})");
   ExpectError(RunHexllm({"recipe", "validate", rotated, "--model",
                          DataPath("models/gemma2_2b")}),
               4, "r1: ");
