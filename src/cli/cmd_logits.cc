@@ -23,6 +23,7 @@ struct Flags {
   std::string checkpoint;
   QuantFlags quant;
   std::optional<int64_t> ar_len;
+  bool lookahead = false;
   models::SourceOptions source;
   TargetOptions target;
   BackendOptions engine;
@@ -90,6 +91,7 @@ Status Logits(const Flags& flags) {
   SessionOptions options;
   if (flags.ar_len)
     options.prompt_step_tokens = static_cast<uint32_t>(*flags.ar_len);
+  options.prompt_in_lookahead_graph = flags.lookahead;
   HX_ASSIGN_OR_RETURN(const auto session,
                       Session::Create({artifact, engine.get(), options}));
   HX_ASSIGN_OR_RETURN(LogitsFile file,
@@ -128,10 +130,14 @@ Body AddLogits(CLI::App& app) {
   app.add_option("--model", flags->checkpoint,
                  "The checkpoint of an artifact, for its stages fp and qdq")
       ->type_name("MODEL");
-  app.add_option("--ar-len", flags->ar_len,
-                 "Tokens a step; default: all (model), the largest (artifact)")
-      ->check(CLI::Range(1, 1 << 20))
-      ->type_name("N");
+  auto* ar_len = app.add_option("--ar-len", flags->ar_len,
+                                "Tokens a step; default: all (model), the "
+                                "largest (artifact)")
+                     ->check(CLI::Range(1, 1 << 20))
+                     ->type_name("N");
+  app.add_flag("--lookahead", flags->lookahead,
+               "Run the tokens in the artifact's lookahead graph")
+      ->excludes(ar_len);
   AddSourceFlags(app, flags->source);
   AddRecipeFlags(app, flags->quant);
   AddSocFlag(app, flags->target);

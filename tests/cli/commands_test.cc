@@ -51,6 +51,20 @@ TEST(Commands, LogitsMatchTheGoldens) {
     if (first.empty()) first = ReadWholeFile(out);
     EXPECT_EQ(ReadWholeFile(out), first) << "step " << step;
   }
+  const std::string out = dir.File("lookahead.safetensors");
+  std::vector<std::string> args = {"logits",      Model(), "--tokens", ids,
+                                   "--lookahead", "-o",    out};
+  const Outcome refused = RunHexllm(args);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("has no lookahead graph"));
+  args[1] = dir.File("m.hxl");
+  ASSERT_EQ(RunHexllm({"compile", Model(), "-q", "-o", args[1], "--model-mode",
+                       "lookahead", "--ngram", "3", "--window", "2", "--gcap",
+                       "2", "--max-context-len", "64"})
+                .status,
+            0);
+  ASSERT_EQ(RunHexllm(args).status, 0);
+  EXPECT_EQ(ReadWholeFile(out), first);
 }
 
 TEST(Commands, CompiledAndUncompiledModelsMakeTheGoldenTokens) {
