@@ -190,19 +190,20 @@ Result<Job> Prepare(const std::string& model_path,
              .cache = std::move(cache)};
 }
 
-// The channel factors of the recipe. A calibration of the graphs takes the same
-// sequences.
-Status Smooth(Job& job) {
+// The channel factors of the recipe, as they are of `rounded`. A calibration of
+// the graphs takes the same sequences.
+Status Smooth(Job& job, const models::ModelSource& rounded) {
   HX_ASSIGN_OR_RETURN(
       job.smoothed_by,
       MakeCalibrationSet(job.calibration, job.text, job.source.config.vocab,
                          static_cast<size_t>(job.plan.context), job.progress));
   HX_ASSIGN_OR_RETURN(job.source,
-                      SmoothModel(job.source, {.recipe = job.folded,
-                                               .sequences = job.smoothed_by,
-                                               .threads = job.options.threads,
-                                               .progress = job.progress,
-                                               .cache = job.cache.get()}));
+                      SmoothModel(rounded, {.recipe = job.folded,
+                                            .sequences = job.smoothed_by,
+                                            .threads = job.options.threads,
+                                            .progress = job.progress,
+                                            .cache = job.cache.get(),
+                                            .onto = &job.source}));
   job.calibration = {};
   if (quant::HasStaticRanges(job.recipe)) job.calibration.ids = job.smoothed_by;
   return OkStatus();
@@ -217,10 +218,14 @@ Status Fold(Job& job) {
   }
   const bool smooths = quant::Smooths(job.folded);
   // Factors follow from the table, too, and are those of the recipe's graphs.
+  std::optional<models::ModelSource> rounded;
+  if (smooths && IsCompared(job.options)) {
+    HX_ASSIGN_OR_RETURN(rounded,
+                        RotateModel(job.source, job.folded, job.progress));
+  }
   HX_ASSIGN_OR_RETURN(
-      job.source, RotateModel(std::move(job.source),
-                              smooths ? job.folded : job.recipe, job.progress));
-  if (smooths) return Smooth(job);
+      job.source, RotateModel(std::move(job.source), job.recipe, job.progress));
+  if (smooths) return Smooth(job, rounded ? *rounded : job.source);
   if (IsCompared(job.options)) job.calibration = {};
   return OkStatus();
 }

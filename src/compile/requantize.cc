@@ -112,10 +112,19 @@ Result<CompileOptions> FloatOptions(const artifact::Artifact& artifact,
                                     CompileOptions options) {
   HX_ASSIGN_OR_RETURN(QuantizationRecord record, ReadRecord(artifact));
   options.stage = Stage::kFloat;
-  options.recipe_json = std::move(record.recipe);
   options.calibration = {};
+  HX_ASSIGN_OR_RETURN(const Json json, ParseJson(record.recipe));
+  HX_ASSIGN_OR_RETURN(const quant::Recipe recipe,
+                      quant::ParseRecipe(json, artifact.path()));
+  if (!options.taps && !quant::Smooths(recipe)) {
+    options.recipe_json = quant::RecipeToJson(quant::FloatRecipe(recipe));
+    return options;
+  }
+  options.recipe_json = std::move(record.recipe);
   options.calibration.ids = std::move(record.sequences);
-  options.max_context_len = artifact.manifest().context_tokens;
+  // Of which the context must not cut anything.
+  options.max_context_len = std::max<int64_t>(
+      options.max_context_len.value_or(0), artifact.manifest().context_tokens);
   return options;
 }
 

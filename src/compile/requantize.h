@@ -30,8 +30,9 @@ Result<CompileOptions> RequantizeOptions(const artifact::Artifact& artifact,
                                          CompileOptions options);
 
 // The same for the float graph of an artifact that quantizes, with the
-// rotations and channel factors of its recipe: keys and values then mean the
-// same in both.
+// rotations and channel factors of its recipe: each value then means the same
+// in both. Of a context that is at least the artifact's where factors or values
+// inside (taps) need its calibration.
 Result<CompileOptions> FloatOptions(const artifact::Artifact& artifact,
                                     CompileOptions options);
 

@@ -22,6 +22,7 @@
 #include "passes/pipeline.h"
 #include "quant/channel_factors.h"
 #include "quant/residual.h"
+#include "quant/weight_encoding.h"
 
 namespace hexllm {
 namespace {
@@ -161,6 +162,10 @@ Result<Factors> Smoother::FactorsOf(const Place& place,
   std::vector<quant::FactoredLinear> linears;
   for (const std::string& reader : place.readers)
     linears.push_back({*linears_.at(reader).weight, recipe_.For(reader)});
+  const bool counts = std::ranges::any_of(linears, [](const auto& linear) {
+    return quant::TakesCodes(linear.weight, linear.settings);
+  });
+  if (!counts) return Factors();
   const std::string& first = place.readers.front();
   const std::string& input = linears_.at(first).input;
   const ChannelRanges& ranges = ranges_.at(input);
@@ -302,11 +307,10 @@ TensorRewrite RewriteOf(const ir::Constant& constant,
       }};
 }
 
-Result<ModelSource> Fold(const ModelSource& source,
+// What `writer` writes anew of `source`, with the changes.
+Result<ModelSource> Fold(const ModelSource& source, WeightRewriter writer,
                          const std::map<std::string, FactorChange>& changes,
                          ProgressSink& progress) {
-  HX_ASSIGN_OR_RETURN(WeightRewriter writer,
-                      WeightRewriter::Create(source, "smoothed weights"));
   progress.Begin("write smoothed weights", "tensors",
                  std::ssize(writer.constants()));
   int64_t done = 0;
@@ -349,6 +353,10 @@ uint64_t SmoothedId(const ModelSource& source, const SmoothJob& job) {
 
 Result<ModelSource> SmoothModel(const ModelSource& source,
                                 const SmoothJob& job) {
+  const ModelSource& onto = job.onto == nullptr ? source : *job.onto;
+  // Without room it fails before the work.
+  HX_ASSIGN_OR_RETURN(WeightRewriter writer,
+                      WeightRewriter::Create(onto, "smoothed weights"));
   const models::GraphRequest graph;
   HX_ASSIGN_OR_RETURN(ir::Module module,
                       models::BuildDecoder(source, {&graph, 1}));
@@ -363,7 +371,8 @@ Result<ModelSource> SmoothModel(const ModelSource& source,
   job.progress.Note(fmt::format("channels of {} of {} places smoothed", changed,
                                 factors.size()));
   const auto changes = ChangesOf(smoother.places(), factors);
-  HX_ASSIGN_OR_RETURN(ModelSource made, Fold(source, changes, job.progress));
+  HX_ASSIGN_OR_RETURN(ModelSource made,
+                      Fold(onto, std::move(writer), changes, job.progress));
   made.id = SmoothedId(source, job);
   return made;
 }

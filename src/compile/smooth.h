@@ -30,6 +30,8 @@ struct SmoothJob {
   ProgressSink& progress;
   // Where factors are looked for and kept; null = nowhere.
   const FileCache* cache = nullptr;
+  // The model that the factors go into; null = the one that they are of.
+  const models::ModelSource* onto = nullptr;
 };
 
 // `source`, which has the recipe's rotations, with the factors in its weights:

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "backend/engines.h"
 #include "compile/compiler.h"
@@ -181,8 +182,61 @@ TEST(Smooth, FloatGraphsOfAnArtifactHaveItsFactors) {
   ASSERT_TRUE(floats.ok()) << floats.error().message;
   EXPECT_EQ((*floats)->manifest().stage, "fp");
   EXPECT_EQ((*floats)->manifest().model_id, (*made)->manifest().model_id);
+  // A longer text than the artifact's context may run in it.
+  options.max_context_len = 40;
+  EXPECT_EQ(FloatOptions(**made, options)->max_context_len, 40);
+  options.max_context_len = 16;
   const auto plain = CompileToMemory(path, options, progress);
   EXPECT_NE((*plain)->manifest().model_id, (*made)->manifest().model_id);
+}
+
+// Layers without codes have no errors that factors could lessen: of half
+// precision, as stored, and of widths that dynamic schemes cannot round.
+TEST(Smooth, LeavesLayersWithoutCodesAlone) {
+  constexpr const char* kQuery = "model.layers.0.self_attn.q_proj.weight";
+  for (const Smoothing& smooth :
+       {Smoothing{.kind = Smoothing::Kind::kAlpha, .alpha = 0.5},
+        Smoothing{.kind = Smoothing::Kind::kSearch}}) {
+    for (const auto& [model, scheme] : {std::pair{"llama3_2_1b", "fp16"},
+                                        {"llama3_2_1b", "fp32"},
+                                        {"qwen2_5_0_5b", "cpu-w4a8"}}) {
+      const ModelSource source = OpenFixture(model);
+      EXPECT_TRUE(BytesOf(Smoothed(source, smooth, scheme), kQuery) ==
+                  BytesOf(source, kQuery))
+          << model << ' ' << scheme;
+    }
+  }
+}
+
+// Rotated tables are rounded where a recipe rounds what is looked up; the float
+// graph's is not.
+TEST(Smooth, FloatGraphsOfRotatedModelsAreExact) {
+  const std::string path = testing::DataPath("models/llama3_2_1b");
+  CompileOptions options;
+  options.mode = ModelMode::kKv;
+  options.max_context_len = 16;
+  options.stage = Stage::kFloat;
+  options.calibration.ids = kSequences;
+  options.recipe_json = R"({"name": "r", "defaults": {"scheme": "16a8w"},
+                            "r1": "hadamard", "smooth": 0.5})";
+  NullProgress progress;
+  const auto made = CompileToMemory(path, options, progress);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  const auto engine = CreateEngine("cpu", {.threads = 1});
+  const auto session = Session::Create({*made, engine->get(), {}});
+  ASSERT_TRUE(session.ok()) << session.error().message;
+  const std::vector<float> expected = LogitsOf(OpenFixture("llama3_2_1b"));
+  EXPECT_TRUE((*session)
+                  ->Logits(kSequences.front(),
+                           [&](uint32_t row, std::span<const float> logits) {
+                             for (size_t i = 0; i < logits.size(); ++i) {
+                               EXPECT_NEAR(logits[i],
+                                           expected[row * logits.size() + i],
+                                           1e-5);
+                             }
+                             return OkStatus();
+                           })
+                  .ok());
 }
 
 }  // namespace

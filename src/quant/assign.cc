@@ -13,6 +13,7 @@
 #include "quant/constant_encoder.h"
 #include "quant/graph_facts.h"
 #include "quant/scheme.h"
+#include "quant/weight_encoding.h"
 
 namespace hexllm::quant {
 namespace {
@@ -32,17 +33,6 @@ std::string LayerOf(const ir::Module& module, const ir::Graph& graph,
   constexpr std::string_view kSuffix = ".weight";
   if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
   return name;
-}
-
-// True when the dynamic schemes can round this weight: whole blocks of inputs.
-bool HasWholeBlocks(const ir::Constant& weight) {
-  return ir::RowElems(weight) % GetDTypeInfo(DType::kQ8_0).block_elems == 0;
-}
-
-// What Assign encodes of the weight of `layer`.
-bool TakesEncoding(const ir::Constant& weight, const LayerSettings& settings) {
-  const bool dynamic = settings.scheme->activations == ActivationKind::kDynamic;
-  return IsQuantized(*settings.scheme) && (!dynamic || HasWholeBlocks(weight));
 }
 
 // Registers the constants that some reader wants as stored; returns how many

@@ -11,6 +11,7 @@
 #include "quant/input_moments.h"
 #include "quant/range.h"
 #include "quant/rounding_error.h"
+#include "quant/weight_encoding.h"
 
 namespace hexllm::quant {
 namespace {
@@ -220,7 +221,7 @@ class FactorSearch {
                   : static_cast<double>(std::ssize(sample.rows) / Width());
     for (const FactoredLinear& linear : task.linears) {
       // One that stays as it is has no error.
-      if (IsQuantized(*linear.settings.scheme))
+      if (TakesCodes(linear.weight, linear.settings))
         linears_.emplace_back(linear, moments_);
     }
   }

@@ -245,4 +245,17 @@ Status CheckFinite(const ir::Constant& tensor) {
   return VisitRows(tensor, kMostFloat, [](const WeightRow&) {});
 }
 
+bool HasWholeBlocks(const ir::Constant& weight) {
+  return ir::RowElems(weight) % GetDTypeInfo(DType::kQ8_0).block_elems == 0;
+}
+
+bool TakesEncoding(const ir::Constant& weight, const LayerSettings& settings) {
+  const bool dynamic = settings.scheme->activations == ActivationKind::kDynamic;
+  return IsQuantized(*settings.scheme) && (!dynamic || HasWholeBlocks(weight));
+}
+
+bool TakesCodes(const ir::Constant& weight, const LayerSettings& settings) {
+  return TakesEncoding(weight, settings) && settings.scheme->weight_bits != 0;
+}
+
 }  // namespace hexllm::quant

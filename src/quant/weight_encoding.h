@@ -54,4 +54,14 @@ Result<ir::Encoding> HalfEncoding(const ir::Constant& tensor);
 // kBadInput as above where a tensor that gets no encoding has NaN or infinity.
 Status CheckFinite(const ir::Constant& tensor);
 
+// Whether dynamic schemes can round this weight: whole blocks of inputs.
+bool HasWholeBlocks(const ir::Constant& weight);
+
+// Whether a linear with these settings has its weight encoded: not where it
+// stays as stored.
+bool TakesEncoding(const ir::Constant& weight, const LayerSettings& settings);
+
+// Whether it is encoded in codes, not in halves.
+bool TakesCodes(const ir::Constant& weight, const LayerSettings& settings);
+
 }  // namespace hexllm::quant

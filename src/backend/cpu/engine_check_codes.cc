@@ -114,7 +114,8 @@ void CheckConvertHalves(StepChecker& check) {
 
 void CheckChipSoftmax(StepChecker& check) {
   Step& step = check.step();
-  step.width = check.Int(0, 1);
+  constexpr int64_t kMostWidth = int64_t{1} << 20;  // of the kernel
+  step.width = check.Int(0, 1, kMostWidth);
   step.grid.scale = GridScale(check, 0);
   check.InAndOut();
 }

@@ -46,11 +46,11 @@ struct Slice {
 HX_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // Writes `count` floats as doubles, or, with a step, how many steps they are;
-// zeros up to the next multiple of 16. Returns the greater of `most` and all
-// magnitudes.
+// zeros up to the next multiple of 16. Returns their greatest magnitudes.
 template <class V>
 HX_INLINE typename V::F Widen(const float* from, int64_t count, float step,
-                              double* to, typename V::F most) {
+                              double* to) {
+  auto most = V::Set(0.0f);
   const auto inverse = V::Set(step == 0.0f ? 0.0f : 1.0f / step);
   for (int64_t i = 0; i < count; i += 16) {
     auto x = V::LoadPartial(from + i, Least(16, count - i));
@@ -67,8 +67,9 @@ template <class V>
 bool WidenA(const BatchMatMulArgs& args, const Slice& s, double* out) {
   auto most = V::Set(0.0f);
   for (int64_t r = 0; r < s.rows; ++r) {
-    most = Widen<V>(args.a + (s.m + r) * args.a_stride + s.k, s.depth,
-                    args.a_step, out + r * kSliceDepth, most);
+    most = V::Max(Widen<V>(args.a + (s.m + r) * args.a_stride + s.k, s.depth,
+                           args.a_step, out + r * kSliceDepth),
+                  most);
   }
   return args.a_step == 0.0f || V::MaxLanes(most) != 0.0f;
 }
@@ -82,7 +83,7 @@ void WidenB(const BatchMatMulArgs& args, const Slice& s, double* out) {
   double row[kSliceColumns] = {};
   for (int64_t k = 0; k < s.depth; ++k) {
     Widen<V>(args.b + (s.k + k) * args.b_stride + s.n, s.columns, args.b_step,
-             row, V::Set(0.0f));
+             row);
     for (int64_t n = 0; n < s.columns; n += kColumns) {
       double* to = out + n / kColumns * kGroup + k * kColumns;
 #pragma GCC unroll 4

@@ -154,6 +154,8 @@ HX_INLINE void ChipSoftmaxRow(const float* x, float scale, float* out,
                   (static_cast<double>(sum / 2 * 2) + 0.5) +
               0.5));
     shift = n + bits - 16;
+    if (shift > 31) inverse = 0;  // of so many columns each has no share
+    shift = shift > 31 ? 0 : shift;
   }
   WriteShares(inverse, shift, out, width);
 }

@@ -131,7 +131,7 @@ void MatMulDirect(const MatMulArgs& args) {
 #pragma GCC unroll 4
       for (int r = 0; r < kX; ++r) AddLanesOf<V>(sum.at[r], sums[r] + i);
     }
-    for (int r = 0; r < kX; ++r) FinishRow<V>(args, r, n, sums[r], count);
+    for (int r = 0; r < kX; ++r) FinishRow<V>(args, r, {n, count}, sums[r]);
   }
 }
 

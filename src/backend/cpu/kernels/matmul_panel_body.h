@@ -26,16 +26,22 @@ HX_INLINE const uint8_t* WeightRow(const MatMulArgs& args, int64_t n) {
   return reinterpret_cast<const uint8_t*>(args.w) + n * args.w_row_bytes;
 }
 
-// Writes out[r, n..n + count) from finished sums.
+// Outputs begin .. begin + count - 1.
+struct Outputs {
+  int64_t begin;
+  int64_t count;
+};
+
+// Writes outputs of a row from finished sums.
 template <class V>
-HX_INLINE void FinishRow(const MatMulArgs& args, int64_t r, int64_t n,
-                         const float* sums, int64_t count) {
-  const int64_t at = r * args.out_stride + n;
-  for (int64_t i = 0; i < count; i += 16) {
-    const int64_t size = Smaller(16, count - i);
+HX_INLINE void FinishRow(const MatMulArgs& args, int64_t r,
+                         const Outputs& outputs, const float* sums) {
+  const int64_t at = r * args.out_stride + outputs.begin;
+  for (int64_t i = 0; i < outputs.count; i += 16) {
+    const int64_t size = Smaller(16, outputs.count - i);
     auto sum = V::LoadPartial(sums + i, size);
     if (args.bias != nullptr) {
-      sum = V::Add(sum, V::LoadPartial(args.bias + n + i, size));
+      sum = V::Add(sum, V::LoadPartial(args.bias + outputs.begin + i, size));
     }
     if (args.residual != nullptr) {
       sum = V::Add(sum, V::LoadPartial(args.residual + at + i, size));
@@ -96,18 +102,25 @@ HX_INLINE void DecodeBlock(const uint8_t* block, float* out) {
   }
 }
 
+// Floats at equal distances.
+template <class T>
+struct Strided {
+  T* at;
+  int64_t stride;
+};
+
 // kColumns rows of 16 * vecs floats to [16 lanes][vecs][kColumns]; strides are
 // those of rows and of lanes.
 template <class V>
-HX_INLINE void Transpose(const float* from, int64_t from_stride, int64_t vecs,
-                         float* to, int64_t to_stride) {
+HX_INLINE void Transpose(const Strided<const float>& from, int64_t vecs,
+                         const Strided<float>& to) {
   for (int64_t v = 0; v < vecs; ++v) {
     for (int lane = 0; lane < 16; lane += 4) {
 #pragma GCC unroll 4
       for (int64_t n = 0; n < kColumns<V>; n += V::kNative) {
-        V::NativeTranspose4(from + n * from_stride + 16 * v + lane, from_stride,
-                            to + lane * to_stride + v * kColumns<V> + n,
-                            to_stride);
+        V::NativeTranspose4(
+            from.at + n * from.stride + 16 * v + lane, from.stride,
+            to.at + lane * to.stride + v * kColumns<V> + n, to.stride);
       }
     }
   }
@@ -117,33 +130,35 @@ HX_INLINE void Transpose(const float* from, int64_t from_stride, int64_t vecs,
 template <class W>
 constexpr bool kAreFloats = W::kBlockBytes == 64 && W::kVecs == 1;
 
-// Decodes kColumns rows from n on; those from n + count on repeat the last.
+// Decodes the kColumns rows of a group; beyond its outputs the last repeats.
 template <class V, class W>
-void DecodeGroup(const MatMulArgs& args, int64_t n, int64_t count,
-                 float* decoded, float* out) {
+void DecodeGroup(const MatMulArgs& args, const Outputs& group, float* decoded,
+                 float* w) {
   constexpr int kVecs = W::kParts * W::kVecs;
-  const int64_t to_stride = PaddedK(args.k) / 16 * kColumns<V>;
   const int64_t blocks = args.k / (16 * kVecs);
-  if (kAreFloats<W> && count == kColumns<V> && args.k % 16 == 0) {
-    const uint8_t* row = WeightRow(args, n);
-    return Transpose<V>(reinterpret_cast<const float*>(row),
-                        args.w_row_bytes / 4, blocks, out, to_stride);
+  Strided<float> out = {w, PaddedK(args.k) / 16 * kColumns<V>};
+  const auto row_of = [&](int64_t i) {
+    return WeightRow(args, group.begin + Smaller(i, group.count - 1));
+  };
+  if (kAreFloats<W> && group.count == kColumns<V> && args.k % 16 == 0) {
+    const auto* floats = reinterpret_cast<const float*>(row_of(0));
+    return Transpose<V>({floats, args.w_row_bytes / 4}, blocks, out);
   }
-  for (int64_t b = 0; b < blocks; ++b, out += kVecs * kColumns<V>) {
+  for (int64_t b = 0; b < blocks; ++b, out.at += kVecs * kColumns<V>) {
     for (int64_t i = 0; i < kColumns<V>; ++i) {
-      const uint8_t* row = WeightRow(args, n + Smaller(i, count - 1));
+      const uint8_t* row = row_of(i);
       DecodeBlock<V, W>(row + b * W::kBlockBytes, decoded + i * 16 * kVecs);
     }
-    Transpose<V>(decoded, 16 * kVecs, kVecs, out, to_stride);
+    Transpose<V>({decoded, 16 * kVecs}, kVecs, out);
   }
   if constexpr (kVecs == 1) {
     if (args.k % 16 == 0) return;
     for (int64_t i = 0; i < kColumns<V>; ++i) {
-      const uint8_t* row = WeightRow(args, n + Smaller(i, count - 1));
+      const uint8_t* row = row_of(i);
       V::Store(decoded + i * 16,
                DecodeTail<V, W>(row + blocks * W::kBlockBytes, args.k % 16));
     }
-    Transpose<V>(decoded, 16, 1, out, to_stride);
+    Transpose<V>({decoded, 16}, 1, out);
   }
 }
 
@@ -247,21 +262,26 @@ HX_INLINE void CopyTails(const MatMulArgs& args, const RowBlock& rows,
   }
 }
 
-// Multiplies a block of activation rows with a group of weight rows `w`, the
-// `count` outputs from n on.
+// A decoded group of weight rows.
+struct WeightGroup {
+  const float* w;
+  Outputs outputs;
+};
+
+// Multiplies a block of activation rows with a group; `lanes` as in
+// PanelScratch.
 template <class V>
-void MultiplyGroup(const MatMulArgs& args, const PanelScratch& scratch,
-                   const RowBlock& rows, const float* w, int64_t n,
-                   int64_t count) {
+void MultiplyGroup(const MatMulArgs& args, const RowBlock& rows,
+                   const WeightGroup& group, float* lanes) {
   const int64_t whole = args.k / 16 * 16;
   const int64_t lane_stride = PaddedK(args.k) / 16 * kColumns<V>;
   const int64_t slice = SliceSize(args.k);
-  TileArgs t = {.w = w,
+  TileArgs t = {.w = group.w,
                 .x = args.x + rows.begin * args.x_stride,
                 .x_stride = args.x_stride,
                 .steps = 0,
                 .first = true,
-                .sums = scratch.lanes};
+                .sums = lanes};
   for (int64_t k = 0; k < whole; k += slice) {
     t.steps = Smaller(slice, whole - k) / 16;
     MultiplySlice<V>(t, lane_stride, rows.count);
@@ -279,8 +299,8 @@ void MultiplyGroup(const MatMulArgs& args, const PanelScratch& scratch,
   }
   for (int64_t r = 0; r < rows.count; ++r) {
     float sums[kColumns<V>];
-    AddTile<V>(scratch.lanes + r * kColumns<V>, sums);
-    FinishRow<V>(args, rows.begin + r, n, sums, count);
+    AddTile<V>(lanes + r * kColumns<V>, sums);
+    FinishRow<V>(args, rows.begin + r, group.outputs, sums);
   }
 }
 
@@ -290,20 +310,23 @@ void MatMulPanels(const MatMulArgs& args) {
   const int64_t panel = PanelRows(args.k, kColumns<V>);
   const int64_t blocks = (args.rows + V::kTileRows - 1) / V::kTileRows;
   for (int64_t n = args.n_begin; n < args.n_end; n += panel) {
-    const int64_t count = Smaller(panel, args.n_end - n);
-    const auto group = [&](int64_t i) {
-      return scratch.w + i * PaddedK(args.k);
+    const int64_t groups =
+        (Smaller(panel, args.n_end - n) + kColumns<V> - 1) / kColumns<V>;
+    const auto outputs = [&](int64_t g) {
+      const int64_t begin = n + g * kColumns<V>;
+      return Outputs{begin, Smaller(kColumns<V>, args.n_end - begin)};
     };
-    for (int64_t i = 0; i < count; i += kColumns<V>) {
-      DecodeGroup<V, W>(args, n + i, Smaller(kColumns<V>, count - i),
-                        scratch.decoded, group(i));
+    const auto weights = [&](int64_t g) {
+      return scratch.w + g * kColumns<V> * PaddedK(args.k);
+    };
+    for (int64_t g = 0; g < groups; ++g) {
+      DecodeGroup<V, W>(args, outputs(g), scratch.decoded, weights(g));
     }
     for (int64_t b = 0; b < blocks; ++b) {
       const int64_t begin = args.rows * b / blocks;
       const RowBlock rows = {begin, args.rows * (b + 1) / blocks - begin};
-      for (int64_t i = 0; i < count; i += kColumns<V>) {
-        MultiplyGroup<V>(args, scratch, rows, group(i), n + i,
-                         Smaller(kColumns<V>, count - i));
+      for (int64_t g = 0; g < groups; ++g) {
+        MultiplyGroup<V>(args, rows, {weights(g), outputs(g)}, scratch.lanes);
       }
     }
   }
