@@ -6,23 +6,13 @@
 #include <random>
 
 #include "ir/float_constant.h"
+#include "quant/product_testing.h"
 
 namespace hexllm::quant {
 namespace {
 
 constexpr int64_t kWidth = 32;
 constexpr int64_t kTokens = 64;
-
-void Multiply(const ProductArgs& p) {
-  for (int64_t i = 0; i < p.m; ++i) {
-    for (int64_t j = 0; j < p.n; ++j) {
-      float sum = 0;
-      for (int64_t k = 0; k < p.k; ++k)
-        sum += p.a[i * p.a_stride + k] * p.b[j * p.b_stride + k];
-      p.out[i * p.out_stride + j] = sum;
-    }
-  }
-}
 
 class NoInputs final : public LayerInputs {
  public:
@@ -73,7 +63,7 @@ struct Problem {
   ThreadPool pool{1};
   NullProgress progress;
   SearchContext context = {.inputs = inputs,
-                           .product = Multiply,
+                           .product = MultiplyPlainly,
                            .pool = pool,
                            .progress = progress};
 };

@@ -15,6 +15,7 @@
 #include "quant/block_scales.h"
 #include "quant/cholesky.h"
 #include "quant/input_moments.h"
+#include "quant/product_testing.h"
 #include "quant/vectors_testing.h"
 #include "tests/support/temp_dir.h"
 
@@ -38,17 +39,6 @@ std::vector<float> Inputs(size_t tokens, size_t width) {
     rows[t * width + width / 3] *= 9;
   }
   return rows;
-}
-
-void MultiplyPlainly(const ProductArgs& p) {
-  for (int64_t i = 0; i < p.m; ++i) {
-    for (int64_t j = 0; j < p.n; ++j) {
-      float sum = 0;
-      for (int64_t k = 0; k < p.k; ++k)
-        sum += p.a[i * p.a_stride + k] * p.b[j * p.b_stride + k];
-      p.out[i * p.out_stride + j] = sum;
-    }
-  }
 }
 
 class FixedInputs final : public LayerInputs {
