@@ -7,12 +7,27 @@
 #include "artifact/extend.h"
 #include "base/scratch_folder.h"
 #include "cli/model_argument.h"
+#include "compile/text_assets.h"
 #include "eval/certificate.h"
 #include "runtime/artifact_text.h"
 #include "runtime/session.h"
 
 namespace hexllm::cli {
 namespace {
+
+// What would fail after the work fails before it.
+Status CheckTokenizer(const std::string& model,
+                      const models::SourceOptions& options) {
+  HX_ASSIGN_OR_RETURN(const models::ModelSource source,
+                      models::OpenModel(model, options));
+  HX_ASSIGN_OR_RETURN(const TextAssets text, LoadTextAssets(source));
+  if (text.tokenizer) return OkStatus();
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("--certify: {}: expected a tokenizer, for the text "
+                           "that certificates are about, found none; name one "
+                           "with --tokenizer-model",
+                           model)};
+}
 
 // The built-in text, cut to the context.
 Result<std::vector<int32_t>> TextIds(const artifact::Artifact& artifact) {
@@ -56,6 +71,7 @@ Result<Certificate> CertificateOf(
 Status CompileCertified(const std::string& model, const std::string& out,
                         const CompileOptions& options,
                         const BackendOptions& engine, ProgressSink& progress) {
+  HX_RETURN_IF_ERROR(CheckTokenizer(model, options.source));
   const std::filesystem::path path(out);
   const std::string parent =
       path.has_parent_path() ? path.parent_path().string() : ".";

@@ -44,6 +44,7 @@ Result<CompileOptions> OptionsFor(const EvalFlags& flags,
     if (compile.taps) return compile;
     compile.recipe.clear();
     compile.calibration = {};
+    compile.target.soc_is_named = false;
   }
   return compile;
 }

@@ -101,6 +101,7 @@ void AddSocFlag(CLI::App& app, TargetOptions& target) {
   app.add_option(
          "--soc", target.soc,
          "The chip that htp compiles for, and whose rounding the qdq stage has")
+      ->each([&target](const std::string&) { target.soc_is_named = true; })
       ->check(CLI::Validator(known, ""))
       ->type_name("NAME");
 }

@@ -140,6 +140,17 @@ Status CheckMaxMemory(const CompileOptions& options) {
                fmt::format("--max-memory: expected with --target htp, found {}",
                            options.target.name)};
 }
+Status CheckSoc(const CompileOptions& options, const quant::Recipe& recipe) {
+  if (!options.target.soc_is_named || NeedsStaticRecipe(options.target) ||
+      IsStatic(recipe)) {
+    return OkStatus();
+  }
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("--soc: expected with --target htp or a recipe of static "
+                  "ranges, found {} and {}, which is the same for all chips",
+                  options.target.name, Quoted(recipe.name))};
+}
 Status CheckCacheDir(const CompileOptions& options,
                      const quant::Recipe& recipe) {
   if (options.cache_dir.empty() || NeedsStaticRecipe(options.target) ||
@@ -173,6 +184,7 @@ Result<Job> Prepare(const std::string& model_path,
     HX_RETURN_IF_ERROR(CheckSink(*options.attention_sink, plan.context));
   HX_ASSIGN_OR_RETURN(quant::Recipe folded,
                       ChooseRecipe(options, source, progress));
+  HX_RETURN_IF_ERROR(CheckSoc(options, folded));
   HX_RETURN_IF_ERROR(CheckRotations(source.config, folded.rotations));
   quant::Recipe recipe = GraphRecipe(folded, options);
   HX_RETURN_IF_ERROR(CheckCacheDir(options, recipe));

@@ -27,7 +27,8 @@ inline constexpr std::string_view kStaticPipeline = "htp";
 // What is compiled for.
 struct TargetOptions {
   std::string name = "cpu";
-  std::string soc = "SM8750";    // htp: the chip
+  std::string soc = "SM8750";    // htp: the chip; cpu: whose rounding qdq has
+  bool soc_is_named = false;     // by the user
   std::string qnn_lib_dir = {};  // htp: the folder of libQnnHtp.so
   htp::ContextUse use = htp::ContextUse::kDevice;
   // htp: as in htp::LowerOptions.

@@ -176,6 +176,15 @@ TEST_F(EvalTest, RefusesOtherModelsAndNumbersThatAreNone) {
   EXPECT_EQ(out.CountFiles(), 0u);
 }
 
+TEST_F(EvalTest, CertificatesNeedATokenizer) {
+  const TempDir out;
+  ExpectError(
+      RunHexllm({"compile", DataPath("models/llama3_2_1b"), "-q", "--certify",
+                 "--max-context-len", "64", "-o", out.File("m.hxl")}),
+      4, "expected a tokenizer");
+  EXPECT_EQ(out.CountFiles(), 0u);
+}
+
 TEST_F(EvalTest, ShardsAreMerged) {
   const auto run = [&](const std::string& name,
                        const std::vector<std::string>& flags) {

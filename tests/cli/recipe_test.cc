@@ -210,6 +210,17 @@ TEST(SocFlag, UnknownChipsAreNamedBeforeTheWork) {
               2, "expected fp, qdq or device");
 }
 
+TEST(SocFlag, IsRefusedWhereNoChipMatters) {
+  const TempDir dir;
+  ExpectError(RunHexllm({"compile", Model(), "-q", "--soc", "SM8650",
+                         "--recipe", "cpu-w8a8", "-o", dir.File("m.hxl")}),
+              2, "--soc: expected");
+  ExpectError(RunHexllm({"logits", Model(), "--tokens", "1", "--soc", "SM8650",
+                         "-o", dir.File("l.safetensors")}),
+              2, "--soc: expected");
+  EXPECT_EQ(dir.CountFiles(), 0u);
+}
+
 TEST(RecipeFlag, QuantAttrsAreWrittenOrRefused) {
   const TempDir dir;
   const std::string out = dir.File("m.hxl");
