@@ -121,9 +121,9 @@ class TileRounding {
 }  // namespace
 
 std::vector<std::byte> GptqCodes(const ir::Constant& weight,
-                                 const ir::Encoding& encoding,
+                                 const ir::Encoding& encoding, double damping,
                                  InputMoments& inputs) {
-  const HessianFactor& factor = inputs.Factor();
+  const HessianFactor& factor = inputs.Factor(damping);
   const auto width = static_cast<size_t>(inputs.width());
   std::vector<std::byte> codes(static_cast<size_t>(ir::NumRows(weight)) *
                                width);

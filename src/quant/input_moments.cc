@@ -9,8 +9,6 @@
 namespace hexllm::quant {
 namespace {
 
-constexpr double kDamping = 0.01;
-
 std::vector<float> Transposed(std::span<const float> rows, int64_t width) {
   const auto columns = static_cast<size_t>(width);
   const size_t count = rows.size() / columns;
@@ -118,8 +116,10 @@ std::span<const float> InputMoments::Gram() {
   return gram_;
 }
 
-const HessianFactor& InputMoments::Factor() {
-  if (!factor_.order.empty()) return factor_;
+const HessianFactor& InputMoments::Factor(double damping) {
+  HX_CHECK(damping > 0);
+  if (damping_ == damping) return factor_;
+  damping_ = damping;
   const std::span<const float> gram = Gram();
   const auto k = static_cast<size_t>(width_);
   factor_.order.resize(k);
@@ -128,7 +128,7 @@ const HessianFactor& InputMoments::Factor() {
     return gram[static_cast<size_t>(i) * k + static_cast<size_t>(i)];
   };
   std::ranges::stable_sort(factor_.order, {}, diagonal);
-  for (double damping = kDamping;; damping *= 10) {
+  for (;; damping *= 10) {
     HX_CHECK(damping < 1e6);  // a matrix of nothing but its diagonal
     factor_.upper = OrderedHessian(gram, factor_.order, damping);
     if (FactorCholesky(factor_.upper, width_, context_)) return factor_;

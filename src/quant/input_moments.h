@@ -11,7 +11,7 @@
 
 namespace hexllm::quant {
 
-// H = X^T X, with 1% of its mean diagonal added to the diagonal (GPTQ's
+// H = X^T X, with a part of its mean diagonal added to the diagonal (GPTQ's
 // damping; ten times as much as often as rounding leaves no positive pivot),
 // taken apart along the inputs in the order of falling diagonals: GPTQ's "act
 // order". With rows and columns in the reverse of that order, H = U^T U.
@@ -37,7 +37,7 @@ class InputMoments {
   const SearchContext& context() const { return context_; }
   // X^T X [K,K]; made on first use where only the rows are given.
   std::span<const float> Gram();
-  const HessianFactor& Factor();
+  const HessianFactor& Factor(double damping);
 
   // sum over t of (X e)^2 for each row e of `errors` [m, K]. Thread-safe, after
   // PrepareErrors.
@@ -53,6 +53,7 @@ class InputMoments {
   const SearchContext& context_;
   std::vector<float> gram_;
   HessianFactor factor_;
+  double damping_ = 0;  // of factor_, as asked for
 };
 
 }  // namespace hexllm::quant

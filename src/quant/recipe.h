@@ -79,6 +79,7 @@ struct LayerSettings {
   int mse_candidates = 50;      // 1 to 1000; only for kMse
   int seq_mse_candidates = 50;  // 1 to 1000; only for kSeqMse
   RoundingKind rounding = RoundingKind::kNearest;
+  double gptq_damping = 0.01;  // in (0, 1]; only for kGptq
   ObserverKind observer = ObserverKind::kMinMax;
   double percentile = 99.99;  // in (50, 100]; only for kPercentile
   double momentum = 0.1;      // in (0, 1]; weight of the newest batch; only for
@@ -103,6 +104,7 @@ struct Rule {
   std::optional<int> mse_candidates;
   std::optional<int> seq_mse_candidates;
   std::optional<RoundingKind> rounding;
+  std::optional<double> gptq_damping;
   std::optional<ObserverKind> observer;
   std::optional<double> percentile;
   std::optional<double> momentum;

@@ -212,7 +212,7 @@ Result<double> ReadPercentile(const Json& json) {
   return number.value();
 }
 
-Result<double> ReadMomentum(const Json& json) {
+Result<double> ReadShare(const Json& json) {
   const auto number = ReadNumber(json, 0, 1);
   if (!number.ok() || number.value() == 0)
     return Expected("a number above 0 and up to 1", json);

@@ -38,7 +38,7 @@ Json WriteRounding(const RoundingKind& value);
 Result<ObserverKind> ReadObserver(const Json& json);
 Json WriteObserver(const ObserverKind& value);
 Result<double> ReadPercentile(const Json& json);
-Result<double> ReadMomentum(const Json& json);
+Result<double> ReadShare(const Json& json);  // above 0, up to 1
 Result<bool> ReadBool(const Json& json);
 Result<ResidualKind> ReadResidual(const Json& json);
 Json WriteResidual(const ResidualKind& value);
@@ -83,12 +83,14 @@ Status ForEachField(Visit&& visit) {
                          WritePlain}) &&
          next(Field<RoundingKind>{"rounding", &S::rounding, &Rule::rounding,
                                   ReadRounding, WriteRounding}) &&
+         next(Field<double>{"gptq_damping", &S::gptq_damping,
+                            &Rule::gptq_damping, ReadShare, WritePlain}) &&
          next(Field<ObserverKind>{"observer", &S::observer, &Rule::observer,
                                   ReadObserver, WriteObserver}) &&
          next(Field<double>{"percentile", &S::percentile, &Rule::percentile,
                             ReadPercentile, WritePlain}) &&
          next(Field<double>{"momentum", &S::momentum, &Rule::momentum,
-                            ReadMomentum, WritePlain}) &&
+                            ReadShare, WritePlain}) &&
          next(Field<bool>{"symmetric_activations", &S::symmetric_activations,
                           &Rule::symmetric_activations, ReadBool, WritePlain}));
   return status;

@@ -107,8 +107,10 @@ Result<ir::Encoding> WeightSearch::Scales(const Target& target,
 Result<ChosenCodes> WeightSearch::Codes(const Target& target,
                                         const ir::Encoding& encoding) {
   Digest key;
+  const double damping = target.settings.gptq_damping;
   if (context_.cache != nullptr) {
-    HX_ASSIGN_OR_RETURN(const Hasher hasher, KeyOf("gptq", target, encoding));
+    HX_ASSIGN_OR_RETURN(Hasher hasher, KeyOf("gptq", target, encoding));
+    hasher.AddNumber(damping);
     key = hasher.Finish();
   }
   const auto stored = [&]() -> std::optional<ChosenCodes> {
@@ -121,7 +123,7 @@ Result<ChosenCodes> WeightSearch::Codes(const Target& target,
   if (auto found = stored()) return *std::move(found);
   HX_ASSIGN_OR_RETURN(InputMoments* const inputs, MomentsOf(target));
   auto made = std::make_shared<std::vector<std::byte>>(
-      GptqCodes(target.weight, encoding, *inputs));
+      GptqCodes(target.weight, encoding, damping, *inputs));
   if (context_.release) context_.release();
   if (context_.cache != nullptr) {
     // From here on the file has them, not memory.

@@ -260,7 +260,8 @@ std::vector<int> PlainGptq(const Problem& problem, size_t row,
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::sort(order,
                     [&](size_t a, size_t b) { return h[a][a] > h[b][b]; });
-  for (size_t i = 0; i < n; ++i) h[i][i] += 0.01 * mean;
+  for (size_t i = 0; i < n; ++i)
+    h[i][i] += problem.settings.gptq_damping * mean;
   Matrix inverse = Inverse(h);
   std::vector<double> w(
       problem.values.begin() + static_cast<std::ptrdiff_t>(row * n),
@@ -300,6 +301,7 @@ TEST(Gptq, GivesTheCodesOfThePaper) {
   for (const char* scheme : {"16a4w", "16a8w", "16a4w_block"}) {
     Problem problem(2, kFactorBlock + 32, 200);
     const ir::Encoding encoding = problem.MinMax(scheme);
+    if (encoding.bits == 8) problem.settings.gptq_damping = 0.2;
     const std::vector<int> codes = problem.Codes(encoding);
     const std::vector<float> nearest =
         Rounded(encoding, problem.weight.type.shape, problem.values);
