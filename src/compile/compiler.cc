@@ -202,6 +202,47 @@ Result<Job> Prepare(const std::string& model_path,
              .cache = std::move(cache)};
 }
 
+Result<ir::Module> BuildFloat(const Job& job) {
+  return models::BuildDecoder(
+      job.source, GraphRequests(job.plan, job.options.prefill_logits));
+}
+
+QuantizeJob QuantizeJobOf(const Job& job) {
+  return {.source = job.source,
+          .text = job.text,
+          .calibration = job.calibration,
+          .threads = job.options.threads,
+          .context = job.plan.context,
+          .progress = job.progress,
+          .stand_ins = job.stand_ins,
+          .has_half = HasHalf(job.options.target),
+          .cache = job.cache.get()};
+}
+
+// What the target would refuse once everything is quantized it refuses here.
+Status CheckStatic(const Job& job, const quant::ResolvedRecipe& recipe) {
+  if (!IsStatic(job.recipe)) return OkStatus();
+  HX_RETURN_IF_ERROR(CheckSizes({.source = job.source,
+                                 .recipe = recipe,
+                                 .options = job.options,
+                                 .plan = job.plan}));
+  if (job.stand_ins != nullptr) return OkStatus();
+  return ProbeTarget({.recipe = recipe,
+                      .options = job.options,
+                      .plan = job.plan,
+                      .quantize = QuantizeJobOf(job)});
+}
+
+// The same before factors are searched; the finished model is checked again,
+// since a tied head may get weights of its own.
+Status CheckBeforeSmoothing(const Job& job) {
+  NullProgress quiet;
+  HX_ASSIGN_OR_RETURN(const ir::Module module, BuildFloat(job));
+  HX_ASSIGN_OR_RETURN(const quant::ResolvedRecipe recipe,
+                      ResolveFor(module, job.recipe, quiet));
+  return CheckStatic(job, recipe);
+}
+
 // The channel factors of the recipe, as they are of `rounded`. A calibration of
 // the graphs takes the same sequences.
 Status Smooth(Job& job, const models::ModelSource& rounded) {
@@ -237,7 +278,10 @@ Status Fold(Job& job) {
   }
   HX_ASSIGN_OR_RETURN(
       job.source, RotateModel(std::move(job.source), job.recipe, job.progress));
-  if (smooths) return Smooth(job, rounded ? *rounded : job.source);
+  if (smooths) {
+    HX_RETURN_IF_ERROR(CheckBeforeSmoothing(job));
+    return Smooth(job, rounded ? *rounded : job.source);
+  }
   if (IsCompared(job.options)) job.calibration = {};
   return OkStatus();
 }
@@ -280,32 +324,12 @@ Result<BuiltGraphs> BuildGraphs(const Job& job) {
   job.progress.Begin("build graphs", "", 0);
   BuiltGraphs built;
   ir::Module& module = built.module;
-  HX_ASSIGN_OR_RETURN(
-      module,
-      models::BuildDecoder(
-          job.source, GraphRequests(job.plan, job.options.prefill_logits)));
+  HX_ASSIGN_OR_RETURN(module, BuildFloat(job));
   HX_ASSIGN_OR_RETURN(const quant::ResolvedRecipe recipe,
                       ResolveFor(module, job.recipe, job.progress));
-  const QuantizeJob quantize{.source = job.source,
-                             .text = job.text,
-                             .calibration = job.calibration,
-                             .threads = job.options.threads,
-                             .context = job.plan.context,
-                             .progress = job.progress,
-                             .stand_ins = job.stand_ins,
-                             .has_half = HasHalf(job.options.target),
-                             .cache = job.cache.get()};
+  HX_RETURN_IF_ERROR(CheckStatic(job, recipe));
+  const QuantizeJob quantize = QuantizeJobOf(job);
   if (IsStatic(job.recipe)) {
-    HX_RETURN_IF_ERROR(CheckSizes({.source = job.source,
-                                   .recipe = recipe,
-                                   .options = job.options,
-                                   .plan = job.plan}));
-    if (job.stand_ins == nullptr) {
-      HX_RETURN_IF_ERROR(ProbeTarget({.recipe = recipe,
-                                      .options = job.options,
-                                      .plan = job.plan,
-                                      .quantize = quantize}));
-    }
     HX_RETURN_IF_ERROR(RunPipeline(module, kStaticPipeline, DumpOptions(job)));
     HX_ASSIGN_OR_RETURN(built.calibrated_on,
                         Quantize(module, recipe, quantize));

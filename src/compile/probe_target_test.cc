@@ -67,6 +67,17 @@ TEST_F(ProbeTargetTest, NamesWhatAChipLacksBeforeItCalibrates) {
   EXPECT_THAT(steps_.names, Not(Contains("calibrate")));
 }
 
+TEST_F(ProbeTargetTest, NamesWhatAChipLacksBeforeItSmooths) {
+  options_.target.soc = "SM8350";
+  options_.recipe_json =
+      R"({"name": "s", "smooth": "search", "defaults": {"scheme": "16a4w_block"}})";
+  const Status status = Compile();
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().message, HasSubstr("LPBQ"));
+  EXPECT_THAT(steps_.names, Contains("try single layers"));
+  EXPECT_THAT(steps_.names, Not(Contains("smooth channels")));
+}
+
 TEST_F(ProbeTargetTest, LetsPassWhatCompiles) {
   options_.recipe = "16a8w";
   const Status status = Compile();
