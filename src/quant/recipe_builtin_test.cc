@@ -35,6 +35,7 @@ constexpr Row kRows[] = {
     {"16a8w", 2, k8, 32, 16, k8, k8, k8, k8, k8},
     {"16a4w", 2, k4, 32, 16, k4, k4, k4, k4, k4},
     {"16a4w_block", 2, kB, 32, 16, kB, kB, kB, kB, kB},
+    {"16a4w_block_gptq", 2, kB, 32, 16, kB, kB, kB, kB, k8},
     {"8a8w", 2, "8a8w", 32, 8, "8a8w", "8a8w", "8a8w", "8a8w", "8a8w"},
     {"8a4w", 2, "8a4w", 32, 8, "8a4w", "8a4w", "8a4w", "8a4w", "8a4w"},
     {"cpu-w8a8", 2, "cpu-w8a8", 32, 16, "cpu-w8a8", "cpu-w8a8", "cpu-w8a8",
@@ -180,9 +181,10 @@ TEST(BuiltinRecipes, LayerRangesAreThoseOfTheModels) {
             (std::vector<int>{21, 22, 23, 24, 25, 26, 27}));
 }
 
-TEST(BuiltinRecipes, SeqMseAndSymmetryWhereTheModelsHaveThem) {
-  const std::set<std::string_view> seq_mse = {"llama3_2-1b_instruct",
-                                              "qwen3-0_6b"};
+TEST(BuiltinRecipes, WeightSearchAndSymmetryWhereTheyAreWanted) {
+  const std::set<std::string_view> seq_mse = {
+      "16a4w_block_gptq", "llama3_2-1b_instruct", "qwen3-0_6b"};
+  const std::set<std::string_view> gptq = {"16a4w_block_gptq", "smollm2_135m"};
   const std::set<std::string_view> symmetric = {"stories110m", "phi_4_mini"};
   for (const Row& row : kRows) {
     const auto recipe = FindRecipe(std::string(row.recipe));
@@ -191,6 +193,10 @@ TEST(BuiltinRecipes, SeqMseAndSymmetryWhereTheModelsHaveThem) {
     const LayerSettings& gate = resolved->For(LayerName(0, "mlp.gate_proj"));
     EXPECT_EQ(gate.weight_observer == WeightObserverKind::kSeqMse,
               seq_mse.count(row.recipe) > 0)
+        << row.recipe;
+    EXPECT_EQ(gate.rounding == RoundingKind::kGptq, gptq.count(row.recipe) > 0)
+        << row.recipe;
+    EXPECT_EQ(gate.gptq_damping, row.recipe == "16a4w_block_gptq" ? 0.1 : 0.01)
         << row.recipe;
     EXPECT_EQ(gate.seq_mse_candidates, 50);
     EXPECT_FALSE(gate.symmetric_activations);
