@@ -2,18 +2,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/quote.h"
 #include "cli/command.h"
 #include "cli/eval_compare.h"
 #include "cli/eval_flags.h"
 #include "cli/eval_outputs.h"
+#include "cli/eval_stages.h"
 #include "cli/eval_tasks.h"
 #include "cli/ids_argument.h"
 #include "cli/model_argument.h"
 #include "cli/output.h"
 #include "compile/artifact_parts.h"
+#include "eval/merge.h"
 #include "eval/report_text.h"
 #include "eval/result_json.h"
 #include "eval/task.h"
@@ -29,19 +30,6 @@ struct MergeFlags {
 
 Error Usage(std::string message) {
   return Error{ErrorCode::kUsage, std::move(message)};
-}
-
-// Parser of "i/n".
-std::string ParseShard(const std::string& text, Shard& shard) {
-  const char* const end = text.data() + text.size();
-  const auto [slash, bad] = std::from_chars(text.data(), end, shard.number);
-  bool fits = bad == std::errc() && slash != end && *slash == '/';
-  if (fits) {
-    const auto [stop, error] = std::from_chars(slash + 1, end, shard.count);
-    fits = error == std::errc() && stop == end;
-  }
-  if (fits && 1 <= shard.number && shard.number <= shard.count) return {};
-  return fmt::format("expected i/n with 1 <= i <= n, found {}", Quoted(text));
 }
 
 // kUsage for flags of quantization that no stage would use.
@@ -123,9 +111,22 @@ Status CheckFlags(const EvalFlags& flags) {
   return CheckQnnLibDirOf(flags);
 }
 
+// kUsage when a report is to go where the journal lies.
+Status CheckResumeDiffers(const EvalFlags& flags) {
+  if (flags.resume.empty()) return OkStatus();
+  const std::pair<const std::string&, const char*> outputs[] = {
+      {flags.outputs.json, "--json"},
+      {flags.outputs.csv, "--csv"},
+      {flags.outputs.report, "--report"}};
+  for (const auto& [path, flag] : outputs)
+    HX_RETURN_IF_ERROR(CheckOutputsDiffer(flags.resume, path, flag));
+  return OkStatus();
+}
+
 Status Eval(const EvalFlags& flags) {
   HX_RETURN_IF_ERROR(CheckFlags(flags));
-  if (!flags.sqnr && !flags.bisect) {  // else fp is looked at too
+  const bool compares = flags.sqnr || flags.bisect;
+  if (!compares) {  // else fp is looked at too
     HX_RETURN_IF_ERROR(
         CheckCheckpointNeeded(flags.model, flags.checkpoint, flags.stages));
   }
@@ -136,6 +137,7 @@ Status Eval(const EvalFlags& flags) {
   for (const std::string& task : flags.tasks)
     inputs.push_back(TaskPath(task, flags.data_dir));
   HX_RETURN_IF_ERROR(CheckOutput(flags.resume, flags.model, {}));
+  HX_RETURN_IF_ERROR(CheckResumeDiffers(flags));
   HX_ASSIGN_OR_RETURN(EvalFiles files,
                       EvalFiles::Open(flags.outputs, flags.model, inputs));
   for (const std::string& stage : flags.stages) {
@@ -148,9 +150,15 @@ Status Eval(const EvalFlags& flags) {
                     .model = {},
                     .mode = flags.mode,
                     .shard = flags.shard};
+  std::optional<PromptPlan> prompt;
+  if (compares) {
+    HX_ASSIGN_OR_RETURN(prompt, PlanPrompt(flags, progress));
+  }
+  HX_RETURN_IF_ERROR(CheckLaterStages(flags));
   if (!flags.tasks.empty())
     HX_RETURN_IF_ERROR(RunTasks(flags, files, result, progress));
-  HX_RETURN_IF_ERROR(RunComparisons(flags, files, result, progress));
+  if (prompt)
+    HX_RETURN_IF_ERROR(RunComparisons(flags, *prompt, files, result, progress));
   progress.Finish();
   const bool with_items = flags.log_samples || flags.sharded;
   return files.Write(result, with_items ? WithItems::kYes : WithItems::kNo);
@@ -171,12 +179,12 @@ Status RefuseEvalFlags(const CLI::App& app) {
 Status Merge(const MergeFlags& flags) {
   HX_ASSIGN_OR_RETURN(EvalFiles files,
                       EvalFiles::Open(flags.outputs, "", flags.parts));
-  std::vector<EvalResult> parts;
+  std::vector<ShardPart> parts;
   for (const std::string& path : flags.parts) {
     HX_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
     auto part = ResultFromJson(json);
     if (!part.ok()) return std::move(part).error().With(path);
-    parts.push_back(std::move(part).value());
+    parts.push_back({path, std::move(part).value()});
   }
   HX_ASSIGN_OR_RETURN(const EvalResult merged, MergeShards(std::move(parts)));
   HX_RETURN_IF_ERROR(files.Write(merged, WithItems::kNo));
@@ -280,8 +288,14 @@ void AddRunFlags(CLI::App& app, EvalFlags& flags) {
   app.add_option("--shard", "Only the items of part i of n, for `eval merge`")
       ->check(CLI::Validator(
           [&flags](const std::string& text) {
+            const auto shard = ParseShard(text);
+            if (!shard) {
+              return fmt::format("expected i/n with 1 <= i <= n, found {}",
+                                 Quoted(text));
+            }
             flags.sharded = true;
-            return ParseShard(text, flags.shard);
+            flags.shard = *shard;
+            return std::string();
           },
           ""))
       ->type_name("i/n");

@@ -21,6 +21,54 @@ namespace {
 // Tokens of a step in what is compiled to be compared: taps take memory.
 constexpr uint32_t kBlock = 32;
 
+// True when the graphs have outputs of a debug compile.
+bool HasTaps(const artifact::Manifest& manifest) {
+  return std::any_of(
+      manifest.graphs.begin(), manifest.graphs.end(), [](const auto& graph) {
+        return std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                           [](const artifact::IoSpec& output) {
+                             return output.role.kind == RoleKind::kTap;
+                           });
+      });
+}
+
+// The prompt for a context of `most` tokens.
+Result<std::vector<int32_t>> ReadPrompt(const EvalFlags& flags,
+                                        const artifact::Artifact& artifact,
+                                        uint32_t most) {
+  std::vector<int32_t> ids;
+  if (!flags.ids.empty()) {
+    HX_ASSIGN_OR_RETURN(ids, ParseIds(flags.ids));
+  } else {
+    HX_ASSIGN_OR_RETURN(const Tokenizer tokenizer, TokenizerOf(artifact));
+    HX_ASSIGN_OR_RETURN(
+        ids,
+        tokenizer.Encode(flags.prompt.empty() ? CertificateText()
+                                              : std::string_view(flags.prompt),
+                         AddSpecial::kYes));
+    // The built-in text is cut to what fits, a given one is not.
+    if (flags.prompt.empty() && ids.size() > most) ids.resize(most);
+  }
+  const auto usage = [](std::string message) {
+    return Error{ErrorCode::kUsage, std::move(message)};
+  };
+  if (ids.empty() || ids.size() > most) {
+    return usage(fmt::format(
+        "--prompt, --tokens: expected 1 to {} tokens, found {}{}", most,
+        ids.size(),
+        flags.window || IsArtifact(flags.model) ? "" : "; see --window"));
+  }
+  const uint32_t vocab = artifact.manifest().vocab_size;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && static_cast<uint32_t>(ids[i]) < vocab) continue;
+    return usage(fmt::format(
+        "--tokens: expected ids below {}, the vocabulary's size, found {} at "
+        "{}",
+        vocab, ids[i], i));
+  }
+  return ids;
+}
+
 // One stage and what its inner values were.
 struct Compared {
   std::unique_ptr<TapRecorder> recorder = std::make_unique<TapRecorder>();
@@ -29,15 +77,17 @@ struct Compared {
 
 class Comparison {
  public:
-  Comparison(const EvalFlags& flags, EvalFiles& files, EvalResult& result,
-             ProgressSink& progress)
-      : flags_(flags), files_(files), result_(result), progress_(progress) {}
+  Comparison(const EvalFlags& flags, const PromptPlan& prompt, EvalFiles& files,
+             EvalResult& result, ProgressSink& progress)
+      : flags_(flags),
+        prompt_(prompt),
+        files_(files),
+        result_(result),
+        progress_(progress) {}
 
   Status Run(const std::string& stage);
 
  private:
-  Status ChooseSizes();
-  Result<std::vector<int32_t>> ReadIds(const artifact::Artifact& artifact);
   Result<Compared> Open(const std::string& stage);
   Result<StageComparison> CompareLogits(const Compared& reference,
                                         const Compared& x);
@@ -46,56 +96,19 @@ class Comparison {
   Status Bisect(const Compared& reference, const Compared& x);
 
   const EvalFlags& flags_;
+  const PromptPlan& prompt_;
   EvalFiles& files_;
   EvalResult& result_;
   ProgressSink& progress_;
-  std::vector<int32_t> ids_;
-  uint32_t context_ = 0, block_ = 0;
 };
-
-// Of the artifact, or of what is compiled for the prompt.
-Status Comparison::ChooseSizes() {
-  if (IsArtifact(flags_.model)) {
-    HX_ASSIGN_OR_RETURN(const auto artifact,
-                        artifact::Artifact::Open(flags_.model));
-    context_ = artifact->manifest().context_tokens;
-    block_ = LargestStep(artifact->manifest());
-    HX_ASSIGN_OR_RETURN(ids_, ReadIds(*artifact));
-    return OkStatus();
-  }
-  // The float graph is cheap, and has the tokenizer.
-  HX_ASSIGN_OR_RETURN(context_, WindowOf(flags_));
-  HX_ASSIGN_OR_RETURN(
-      const OpenedStage opened,
-      OpenEvalStage(flags_, {.stage = "fp", .context = context_}, progress_));
-  HX_ASSIGN_OR_RETURN(ids_, ReadIds(*opened.artifact));
-  const auto tokens = static_cast<uint32_t>(ids_.size());
-  context_ = std::max(tokens, 2U);
-  block_ = std::min(kBlock, context_);
-  return OkStatus();
-}
-
-Result<std::vector<int32_t>> Comparison::ReadIds(
-    const artifact::Artifact& artifact) {
-  if (!flags_.ids.empty()) return ParseIds(flags_.ids);
-  HX_ASSIGN_OR_RETURN(const Tokenizer tokenizer, TokenizerOf(artifact));
-  HX_ASSIGN_OR_RETURN(
-      std::vector<int32_t> ids,
-      tokenizer.Encode(flags_.prompt.empty() ? CertificateText()
-                                             : std::string_view(flags_.prompt),
-                       AddSpecial::kYes));
-  // The built-in text is cut to what fits, a given one is not.
-  if (flags_.prompt.empty() && ids.size() > context_) ids.resize(context_);
-  return ids;
-}
 
 Result<Compared> Comparison::Open(const std::string& stage) {
   Compared compared;
   HX_ASSIGN_OR_RETURN(compared.stage,
                       OpenEvalStage(flags_,
                                     {.stage = stage,
-                                     .context = context_,
-                                     .block = block_,
+                                     .context = prompt_.context,
+                                     .block = prompt_.block,
                                      .taps = compared.recorder.get()},
                                     progress_));
   return compared;
@@ -105,7 +118,7 @@ Result<StageComparison> Comparison::CompareLogits(const Compared& reference,
                                                   const Compared& x) {
   std::vector<std::vector<float>> rows;
   HX_RETURN_IF_ERROR(reference.stage.session->Logits(
-      ids_, [&](uint32_t position, std::span<const float> row) {
+      prompt_.ids, [&](uint32_t position, std::span<const float> row) {
         rows.emplace_back(row.begin(), row.end());
         return CheckFinite(row, position);
       }));
@@ -116,22 +129,12 @@ Result<StageComparison> Comparison::CompareLogits(const Compared& reference,
     comparer.Add(rows[position], row);
     return OkStatus();
   };
-  HX_RETURN_IF_ERROR(x.stage.session->Logits(ids_, add));
+  HX_RETURN_IF_ERROR(x.stage.session->Logits(prompt_.ids, add));
   StageComparison comparison = std::move(comparer).Finish();
   comparison.stage = x.stage.artifact->manifest().stage;
   comparison.reference = reference.stage.artifact->manifest().stage;
+  comparison.recipe = x.stage.artifact->manifest().recipe;
   return comparison;
-}
-
-// True when the graphs have outputs of a debug compile.
-bool HasTaps(const artifact::Manifest& manifest) {
-  return std::any_of(
-      manifest.graphs.begin(), manifest.graphs.end(), [](const auto& graph) {
-        return std::any_of(graph.outputs.begin(), graph.outputs.end(),
-                           [](const artifact::IoSpec& output) {
-                             return output.role.kind == RoleKind::kTap;
-                           });
-      });
 }
 
 Status Comparison::CompareInside(const Compared& reference, const Compared& x,
@@ -146,7 +149,7 @@ Status Comparison::CompareInside(const Compared& reference, const Compared& x,
   HX_ASSIGN_OR_RETURN(
       const std::vector<TapComparison> values,
       CompareTaps({*reference.stage.session, *reference.recorder},
-                  {*x.stage.session, *x.recorder}, ids_, block_));
+                  {*x.stage.session, *x.recorder}, prompt_.ids, prompt_.block));
   comparison.layers = LayerOutputs(values);
   return OkStatus();
 }
@@ -154,12 +157,13 @@ Status Comparison::CompareInside(const Compared& reference, const Compared& x,
 Status Comparison::Bisect(const Compared& reference, const Compared& x) {
   Bisection bisection{.stage = x.stage.artifact->manifest().stage,
                       .reference = reference.stage.artifact->manifest().stage,
+                      .recipe = x.stage.artifact->manifest().recipe,
                       .tolerance_db = flags_.tolerance_db,
                       .values = {}};
   HX_ASSIGN_OR_RETURN(
       bisection.values,
       CompareTaps({*reference.stage.session, *reference.recorder},
-                  {*x.stage.session, *x.recorder}, ids_, block_));
+                  {*x.stage.session, *x.recorder}, prompt_.ids, prompt_.block));
   bisection.first = FindDeparture(bisection.values, flags_.tolerance_db);
   HX_RETURN_IF_ERROR(files_.Say(BisectionLine(bisection)));
   result_.bisections.push_back(std::move(bisection));
@@ -167,10 +171,11 @@ Status Comparison::Bisect(const Compared& reference, const Compared& x) {
 }
 
 Status Comparison::Run(const std::string& stage) {
-  if (ids_.empty()) HX_RETURN_IF_ERROR(ChooseSizes());
   HX_ASSIGN_OR_RETURN(const Compared x, Open(stage));
   const artifact::Manifest& manifest = x.stage.artifact->manifest();
   result_.model = manifest.model_name;
+  result_.model_id = fmt::format("{:016x}", manifest.model_id);
+  result_.prompt = prompt_.ids;
   AddRecipe(*x.stage.artifact, result_);
   if (manifest.stage == "fp") {
     return Error{ErrorCode::kUsage,
@@ -220,10 +225,43 @@ Status CheckComparisons(const EvalFlags& flags) {
   return OkStatus();
 }
 
-Status RunComparisons(const EvalFlags& flags, EvalFiles& files,
-                      EvalResult& result, ProgressSink& progress) {
-  if (!flags.sqnr && !flags.bisect) return OkStatus();
-  Comparison comparison(flags, files, result, progress);
+Result<PromptPlan> PlanPrompt(const EvalFlags& flags, ProgressSink& progress) {
+  PromptPlan plan;
+  if (IsArtifact(flags.model)) {
+    HX_ASSIGN_OR_RETURN(const auto artifact,
+                        artifact::Artifact::Open(flags.model));
+    const artifact::Manifest& manifest = artifact->manifest();
+    const bool from_qdq = manifest.stage == "device" && !flags.sqnr;
+    HX_RETURN_IF_ERROR(CheckStageOpens({flags.model, flags.checkpoint, {}},
+                                       from_qdq ? "qdq" : "fp", flags.engine));
+    if (flags.bisect && !HasTaps(manifest)) {
+      return Error{ErrorCode::kUsage,
+                   fmt::format("--bisect: expected an artifact with its inner "
+                               "values, found none in {}; compile it with "
+                               "--taps",
+                               flags.model)};
+    }
+    plan.context = manifest.context_tokens;
+    plan.block = LargestStep(manifest);
+    HX_ASSIGN_OR_RETURN(plan.ids, ReadPrompt(flags, *artifact, plan.context));
+    return plan;
+  }
+  // The float graph is cheap, and has the tokenizer.
+  HX_ASSIGN_OR_RETURN(plan.context, WindowOf(flags));
+  HX_ASSIGN_OR_RETURN(
+      const OpenedStage opened,
+      OpenEvalStage(flags, {.stage = "fp", .context = plan.context}, progress));
+  HX_ASSIGN_OR_RETURN(plan.ids,
+                      ReadPrompt(flags, *opened.artifact, plan.context));
+  plan.block = std::min({kBlock, plan.context,
+                         std::max(static_cast<uint32_t>(plan.ids.size()), 2U)});
+  return plan;
+}
+
+Status RunComparisons(const EvalFlags& flags, const PromptPlan& prompt,
+                      EvalFiles& files, EvalResult& result,
+                      ProgressSink& progress) {
+  Comparison comparison(flags, prompt, files, result, progress);
   const std::vector<std::string> stages =
       flags.stages.empty() ? std::vector<std::string>{""} : flags.stages;
   for (const std::string& stage : stages) {

@@ -95,9 +95,9 @@ std::optional<int32_t> PrefixOf(const artifact::Manifest& manifest,
 }  // namespace
 
 Result<uint32_t> WindowOf(const EvalFlags& flags) {
-  if (flags.window) return *flags.window;
+  const bool is_artifact = IsArtifact(flags.model);
   uint64_t context = 0;
-  if (IsArtifact(flags.model)) {
+  if (is_artifact) {
     HX_ASSIGN_OR_RETURN(const auto artifact,
                         artifact::Artifact::Open(flags.model));
     context = artifact->manifest().context_tokens;
@@ -106,7 +106,27 @@ Result<uint32_t> WindowOf(const EvalFlags& flags) {
                         models::OpenModel(flags.model, flags.source));
     context = static_cast<uint64_t>(source.config.max_positions);
   }
-  return static_cast<uint32_t>(std::min<uint64_t>(kDefaultWindow, context));
+  if (!flags.window)
+    return static_cast<uint32_t>(std::min<uint64_t>(kDefaultWindow, context));
+  if (*flags.window <= context) return *flags.window;
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format(
+          "--window: expected at most {}, the {}, found {}", context,
+          is_artifact ? "context of the artifact" : "positions of the model",
+          *flags.window)};
+}
+
+Status CheckLaterStages(const EvalFlags& flags) {
+  for (size_t i = 1; i < flags.stages.size(); ++i) {
+    HX_ASSIGN_OR_RETURN(const uint32_t window, WindowOf(flags));
+    const std::string& stage = flags.stages[i];
+    HX_ASSIGN_OR_RETURN(CompileOptions options,
+                        OptionsFor(flags, {.stage = stage, .context = window}));
+    HX_RETURN_IF_ERROR(CheckStageCompiles(
+        {flags.model, flags.checkpoint, std::move(options)}, stage));
+  }
+  return OkStatus();
 }
 
 Result<OpenedStage> OpenEvalStage(const EvalFlags& flags, const StageWish& wish,

@@ -23,7 +23,8 @@ namespace hexllm::cli {
 inline constexpr uint32_t kDefaultWindow = 512;
 
 // --window, or the default: kDefaultWindow, or the context of the artifact or
-// of the model where that is shorter. Errors of opening either.
+// of the model where that is shorter. Errors of opening either; kUsage when
+// the window is longer than that.
 Result<uint32_t> WindowOf(const EvalFlags& flags);
 
 // A stage ready to run. The session is destroyed before its engine.
@@ -49,6 +50,9 @@ struct StageWish {
 // certified artifact is tested unless --no-self-test.
 Result<OpenedStage> OpenEvalStage(const EvalFlags& flags, const StageWish& wish,
                                   ProgressSink& progress);
+
+// What would be refused of a later stage, before the first one runs.
+Status CheckLaterStages(const EvalFlags& flags);
 
 // Puts the recipe that `artifact` was quantized with, if any, into `result`,
 // once for each stage.

@@ -55,7 +55,7 @@ Json DescribeRun(const EvalFlags& flags, uint32_t window) {
       {"mode", flags.mode},
       {"window", window},
       {"num_fewshot", flags.num_fewshot},
-      {"shard", fmt::format("{}/{}", flags.shard.number, flags.shard.count)}};
+      {"shard", ShardText(flags.shard)}};
   // Items do not change with --limit, but wikitext-fixed's stride does.
   run["stride"] = flags.stride.value_or(window);
   run["calib_limit"] = flags.quant.calibration.limit.value_or(0);
@@ -84,7 +84,8 @@ TaskResult HeadOf(const Task& task) {
           .stride = task.stride,
           .num_fewshot = task.num_fewshot,
           .bos = task.bos,
-          .items = task.items.size()};
+          .items = task.items.size(),
+          .digest = DigestOfItems(task)};
 }
 
 // Adds one stage to `result`.
@@ -94,7 +95,8 @@ Status RunOnStage(const OpenedStage& opened, const Task& task,
   const artifact::Manifest& manifest = opened.artifact->manifest();
   StageResult measured{.stage = manifest.stage,
                        .recipe = manifest.recipe,
-                       .weight_bytes = manifest.weight_bytes};
+                       .weight_bytes = manifest.weight_bytes,
+                       .digest = DigestToHex(options.identity)};
   HX_ASSIGN_OR_RETURN(measured.items,
                       RunTask(*opened.session, task, options, progress));
   measured.figures = FiguresOf(task.kind, measured.items);

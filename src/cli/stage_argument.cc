@@ -24,16 +24,23 @@ Result<Stage> ParseStage(const std::string& text) {
       fmt::format("stage: expected fp, qdq or device, found {}", Quoted(text))};
 }
 
-Result<std::shared_ptr<const artifact::Artifact>> CompileStage(
-    const std::string& model, Stage stage, const StageRequest& request,
-    ProgressSink& progress) {
-  CompileOptions options = request.options;
+CompileOptions ForStage(CompileOptions options, Stage stage) {
   options.stage = stage;
   if (stage == Stage::kDevice) {
     options.target.name = "htp";
     options.target.use = htp::ContextUse::kSimulator;
   }
-  return CompileToMemory(model, options, progress);
+  return options;
+}
+
+// How a checkpoint is compiled for `stage` as typed.
+Result<CompileOptions> CheckpointOptions(const StageRequest& request,
+                                         const std::string& stage) {
+  if (stage.empty() && !request.options.recipe.empty())
+    return ForStage(request.options, Stage::kTarget);
+  HX_ASSIGN_OR_RETURN(const Stage parsed,
+                      ParseStage(stage.empty() ? "fp" : stage));
+  return ForStage(request.options, parsed);
 }
 
 // True when `stage` can be made from the checkpoint of an artifact of stage
@@ -55,18 +62,28 @@ Status CheckArtifactStage(const StageRequest& request, const std::string& has,
                            made ? "; give its checkpoint with --model" : "")};
 }
 
-// kBadInput unless `compiled` is of the same model as `artifact`.
-Status CheckSameModel(const artifact::Artifact& artifact,
-                      const artifact::Artifact& compiled,
+// kBadInput unless the checkpoint's id, `found`, is that of `artifact`.
+Status CheckSameModel(const artifact::Artifact& artifact, uint64_t found,
                       const std::string& checkpoint) {
   const uint64_t expected = artifact.manifest().model_id;
-  const uint64_t found = compiled.manifest().model_id;
   if (expected == found) return OkStatus();
   return Error{
       ErrorCode::kBadInput,
       fmt::format("--model {}: expected the checkpoint of {}, model {:016x}, "
                   "found model {:016x}",
                   checkpoint, artifact.path(), expected, found)};
+}
+
+// How the checkpoint of `artifact` is compiled for a stage that is made again.
+Result<CompileOptions> OptionsAgain(const artifact::Artifact& artifact,
+                                    const StageRequest& request,
+                                    const std::string& stage) {
+  HX_ASSIGN_OR_RETURN(const Stage parsed, ParseStage(stage));
+  HX_ASSIGN_OR_RETURN(CompileOptions options,
+                      stage == "qdq"
+                          ? RequantizeOptions(artifact, request.options)
+                          : FloatOptions(artifact, request.options));
+  return ForStage(std::move(options), parsed);
 }
 
 // An artifact has one stage; others need its checkpoint.
@@ -77,15 +94,12 @@ Result<std::shared_ptr<const artifact::Artifact>> OpenArtifactStage(
   const std::string& has = artifact->manifest().stage;
   HX_RETURN_IF_ERROR(CheckArtifactStage(request, has, stage));
   if (stage.empty() || stage == has) return artifact;
-  StageRequest again = request;
-  HX_ASSIGN_OR_RETURN(again.options,
-                      stage == "qdq"
-                          ? RequantizeOptions(*artifact, request.options)
-                          : FloatOptions(*artifact, request.options));
-  HX_ASSIGN_OR_RETURN(const Stage parsed, ParseStage(stage));
-  HX_ASSIGN_OR_RETURN(
-      auto compiled, CompileStage(request.checkpoint, parsed, again, progress));
-  HX_RETURN_IF_ERROR(CheckSameModel(*artifact, *compiled, request.checkpoint));
+  HX_ASSIGN_OR_RETURN(const CompileOptions options,
+                      OptionsAgain(*artifact, request, stage));
+  HX_ASSIGN_OR_RETURN(auto compiled,
+                      CompileToMemory(request.checkpoint, options, progress));
+  HX_RETURN_IF_ERROR(CheckSameModel(*artifact, compiled->manifest().model_id,
+                                    request.checkpoint));
   if (stage == "qdq")
     HX_RETURN_IF_ERROR(CheckSameEncodings(*artifact, *compiled));
   return compiled;
@@ -213,6 +227,23 @@ Status CheckStageOpens(const StageRequest& request, const std::string& stage,
   return CreateEngine(stage == "device" ? "htp" : "cpu", options).status();
 }
 
+Status CheckStageCompiles(const StageRequest& request,
+                          const std::string& stage) {
+  if (!IsArtifact(request.path)) {
+    HX_ASSIGN_OR_RETURN(const CompileOptions options,
+                        CheckpointOptions(request, stage));
+    return CheckCompile(request.path, options).status();
+  }
+  HX_ASSIGN_OR_RETURN(const auto artifact,
+                      artifact::Artifact::Open(request.path));
+  if (stage.empty() || stage == artifact->manifest().stage) return OkStatus();
+  HX_ASSIGN_OR_RETURN(const CompileOptions options,
+                      OptionsAgain(*artifact, request, stage));
+  HX_ASSIGN_OR_RETURN(const uint64_t id,
+                      CheckCompile(request.checkpoint, options));
+  return CheckSameModel(*artifact, id, request.checkpoint);
+}
+
 Result<std::shared_ptr<const artifact::Artifact>> OpenStage(
     const StageRequest& request, const std::string& stage,
     ProgressSink& progress) {
@@ -220,12 +251,9 @@ Result<std::shared_ptr<const artifact::Artifact>> OpenStage(
   HX_RETURN_IF_ERROR(CheckCheckpointFlag(request.path, request.checkpoint));
   if (IsArtifact(request.path))
     return OpenArtifactStage(request, stage, progress);
-  const bool as_recipe = stage.empty() && !request.options.recipe.empty();
-  if (as_recipe)
-    return CompileStage(request.path, Stage::kTarget, request, progress);
-  HX_ASSIGN_OR_RETURN(const Stage parsed,
-                      ParseStage(stage.empty() ? "fp" : stage));
-  return CompileStage(request.path, parsed, request, progress);
+  HX_ASSIGN_OR_RETURN(const CompileOptions options,
+                      CheckpointOptions(request, stage));
+  return CompileToMemory(request.path, options, progress);
 }
 
 }  // namespace hexllm::cli

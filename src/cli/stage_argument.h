@@ -66,6 +66,11 @@ Status CheckStage(const std::string& stage);
 Status CheckStageOpens(const StageRequest& request, const std::string& stage,
                        const BackendOptions& engine);
 
+// Whether `stage`, which CheckStageOpens passed, can be compiled, as far as
+// CheckCompile says; kBadInput when --model is another model.
+Status CheckStageCompiles(const StageRequest& request,
+                          const std::string& stage);
+
 // The artifact of `stage` ("fp", "qdq" or "device", which is the HTP on x86's
 // simulator; "" = an artifact as it is, of a model
 // the float graph, or with a recipe its quantized one). The checkpoint of an

@@ -457,6 +457,25 @@ Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
   return sink.Finish(std::move(manifest), job.source.checkpoint);
 }
 
+Result<uint64_t> CheckCompile(const std::string& model_path,
+                              const CompileOptions& options) {
+  NullProgress quiet;
+  HX_ASSIGN_OR_RETURN(Job job, Prepare(model_path, options, quiet));
+  HX_ASSIGN_OR_RETURN(const ir::Module module, BuildFloat(job));
+  HX_ASSIGN_OR_RETURN(const quant::ResolvedRecipe recipe,
+                      ResolveFor(module, job.recipe, quiet));
+  if (NeedsRanges(recipe) || quant::Smooths(job.folded)) {
+    HX_RETURN_IF_ERROR(
+        MakeCalibrationSet(job.calibration, job.text, job.source.config.vocab,
+                           static_cast<size_t>(job.plan.context), quiet)
+            .status());
+  } else if (!IsCompared(options)) {
+    HX_RETURN_IF_ERROR(RefuseCalibration(recipe, job.calibration));
+  }
+  HX_RETURN_IF_ERROR(CheckStatic(job, recipe));
+  return ModelId(job.source);
+}
+
 Result<HtpGraphs> BuildWithStandIns(const std::string& model_path,
                                     const CompileOptions& options,
                                     const StandIns& stand_ins,

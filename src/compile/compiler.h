@@ -111,6 +111,12 @@ Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
     const std::string& model_path, const CompileOptions& options,
     ProgressSink& progress);
 
+// What CompileToMemory would refuse, as far as model, recipe, calibration and
+// target say it before the model runs; a second of work. The model's id
+// (Manifest::model_id).
+Result<uint64_t> CheckCompile(const std::string& model_path,
+                              const CompileOptions& options);
+
 // The graphs of a model as the HTP's compiler gets them, but for ranges.
 struct HtpGraphs {
   ir::Module module;

@@ -249,6 +249,15 @@ bool NeedsRanges(const quant::ResolvedRecipe& recipe) {
              [&](const auto& layer) { return is_static(layer.second.scheme); });
 }
 
+Status RefuseCalibration(const quant::ResolvedRecipe& recipe,
+                         const CalibrationOptions& calibration) {
+  if (!IsGiven(calibration)) return OkStatus();
+  return Error{ErrorCode::kUsage,
+               fmt::format("--calib-*: expected with a recipe that "
+                           "calibrates, found {}",
+                           Quoted(recipe.recipe.name))};
+}
+
 bool IsStatic(const quant::Recipe& recipe) {
   return quant::FamilyOf(*recipe.defaults.scheme) ==
          quant::SchemeFamily::kStatic;
@@ -259,15 +268,10 @@ Result<TokenSequences> Quantize(ir::Module& module,
                                 const QuantizeJob& job) {
   if (job.stand_ins != nullptr)
     return QuantizeWithStandIns(module, recipe, job);
-  if (!NeedsRanges(recipe) && IsGiven(job.calibration)) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("--calib-*: expected with a recipe that "
-                             "calibrates, found {}",
-                             Quoted(recipe.recipe.name))};
-  }
   Observed observed;
-  if (NeedsRanges(recipe))
-    HX_RETURN_IF_ERROR(Observe(module, recipe, job, observed));
+  HX_RETURN_IF_ERROR(NeedsRanges(recipe)
+                         ? Observe(module, recipe, job, observed)
+                         : RefuseCalibration(recipe, job.calibration));
   const Calibration& calibration = observed.calibration;
   const std::set<int> wide =
       ChooseWideKeys(calibration, recipe.recipe, job.progress);

@@ -45,6 +45,10 @@ Result<quant::ResolvedRecipe> ResolveFor(const ir::Module& module,
 // True when a layer's activations have ranges that are observed.
 bool NeedsRanges(const quant::ResolvedRecipe& recipe);
 
+// kUsage for a calibration that a recipe without ranges has no use for.
+Status RefuseCalibration(const quant::ResolvedRecipe& recipe,
+                         const CalibrationOptions& calibration);
+
 // True when the recipe's graphs run as the target lowers them, every value
 // rounded to an encoding; false for the float graph and the CPU's own schemes.
 bool IsStatic(const quant::Recipe& recipe);

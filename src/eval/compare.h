@@ -39,8 +39,9 @@ struct ValueComparison {
 };
 
 struct StageComparison {
-  std::string stage;      // of x
-  std::string reference;  // "fp"
+  std::string stage;        // of x
+  std::string reference;    // "fp"
+  std::string recipe = {};  // of x
   std::vector<PositionComparison> positions = {};
   double sqnr_db = 0;   // over all positions and logits
   double mean_kld = 0;  // nats

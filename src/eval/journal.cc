@@ -32,6 +32,25 @@ void Journal::CloseFile::operator()(int* fd) const {
   delete fd;
 }
 
+namespace {
+
+// "window: expected 512, found 100".
+std::string FirstDifference(const Json& wanted, const Json& found) {
+  const auto text = [](const Json* member) {
+    return member == nullptr ? "none" : DumpJson(*member);
+  };
+  for (const auto& [key, value] : wanted.items()) {
+    const Json* other = FindMember(found, key);
+    if (other == nullptr || *other != value)
+      return fmt::format("{}: expected {}, found {}", key, DumpJson(value),
+                         text(other));
+  }
+  return fmt::format("expected {}, found {}", DumpJson(wanted),
+                     DumpJson(found));
+}
+
+}  // namespace
+
 Status Journal::ReadLines(std::string_view text, const Json& run) {
   size_t number = 0;
   for (size_t at = 0; at < text.size();) {
@@ -44,8 +63,8 @@ Status Journal::ReadLines(std::string_view text, const Json& run) {
       if (*json == run) continue;
       return Error{ErrorCode::kUsage,
                    fmt::format("--resume {}: expected a file of the same run, "
-                               "{}, found {}; choose another file",
-                               path_, DumpJson(run), DumpJson(*json))};
+                               "{}; choose another file",
+                               path_, FirstDifference(run, *json))};
     }
     const auto task = GetString(*json, "task");
     const auto stage = GetString(*json, "stage");

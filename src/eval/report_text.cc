@@ -68,7 +68,7 @@ std::string DescribeMeasure(const TaskResult& task) {
           "{} documents, {} tokens counted, {} words, {} bytes; rolling "
           "windows of {}, stride {}, {}",
           items, counts.tokens, counts.words, counts.bytes, task.window,
-          task.window, task.bos);
+          task.stride, task.bos);
     case TaskKind::kFixedWindows:
       return fmt::format(
           "{} windows, {} tokens counted; windows of {}, stride "
@@ -88,9 +88,7 @@ std::string DescribeMeasure(const TaskResult& task) {
 }
 
 std::string FootLine(const TaskResult& task, const Shard& shard) {
-  const std::string part =
-      shard.count == 1 ? ""
-                       : fmt::format(" shard {}/{}", shard.number, shard.count);
+  const std::string part = shard.count == 1 ? "" : " shard " + ShardText(shard);
   return fmt::format("{}{}: {}\n", Printable(task.name), part,
                      DescribeMeasure(task));
 }
@@ -137,14 +135,15 @@ std::string BisectionLine(const Bisection& bisection) {
 
 std::string ResultToCsv(const EvalResult& result) {
   std::string csv =
-      CsvRow({"model", "mode", "task", "stage", "recipe", "figure", "value",
-              "standard_error", "window", "stride", "num_fewshot", "bos",
-              "items", "counted_tokens"});
+      CsvRow({"model", "mode", "shard", "task", "stage", "recipe", "figure",
+              "value", "standard_error", "window", "stride", "num_fewshot",
+              "bos", "items", "counted_tokens"});
+  const std::string shard = ShardText(result.shard);
   for (const TaskResult& task : result.tasks) {
     const std::string tokens = fmt::to_string(CountsOf(task).tokens);
     for (const StageResult& stage : task.stages) {
       for (const Figure& figure : stage.figures) {
-        csv += CsvRow({result.model, result.mode, task.name, stage.stage,
+        csv += CsvRow({result.model, result.mode, shard, task.name, stage.stage,
                        stage.recipe, figure.name, fmt::to_string(figure.value),
                        figure.standard_error
                            ? fmt::to_string(*figure.standard_error)
@@ -157,9 +156,10 @@ std::string ResultToCsv(const EvalResult& result) {
   }
   for (const StageComparison& comparison : result.comparisons) {
     const auto row = [&](const char* figure, double value) {
-      csv += CsvRow({result.model, result.mode, "sqnr", comparison.stage, "",
-                     figure, fmt::to_string(value), "", "", "", "", "", "",
-                     fmt::to_string(comparison.positions.size())});
+      csv +=
+          CsvRow({result.model, result.mode, shard, "sqnr", comparison.stage,
+                  comparison.recipe, figure, fmt::to_string(value), "", "", "",
+                  "", "", "", fmt::to_string(comparison.positions.size())});
     };
     row("sqnr_db", comparison.sqnr_db);
     row("mean_kld", comparison.mean_kld);

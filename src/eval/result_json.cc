@@ -35,6 +35,14 @@ Result<T> GetCount(const Json& json, std::string_view key) {
   return Bad(fmt::format("{}: expected a count, found {}", key, value));
 }
 
+// Of what is not empty.
+template <typename T>
+Result<T> GetSize(const Json& json, std::string_view key) {
+  HX_ASSIGN_OR_RETURN(const T value, GetCount<T>(json, key));
+  if (value > 0) return value;
+  return Bad(fmt::format("{}: expected 1 or more, found 0", key));
+}
+
 Result<std::vector<uint32_t>> GetCounts(const Json& json, std::string_view key,
                                         size_t size) {
   HX_ASSIGN_OR_RETURN(const Json* array, GetArray(json, key));
@@ -42,7 +50,7 @@ Result<std::vector<uint32_t>> GetCounts(const Json& json, std::string_view key,
   for (const Json& value : *array) {
     HX_ASSIGN_OR_RETURN(
         const auto count,
-        GetCount<uint32_t>(Json{{std::string(key), value}}, key));
+        GetSize<uint32_t>(Json{{std::string(key), value}}, key));
     counts.push_back(count);
   }
   if (counts.size() == size) return counts;
@@ -64,9 +72,8 @@ Result<Score> ScoreFromJson(const Json& json) {
   Score score;
   HX_ASSIGN_OR_RETURN(score.nll, GetSum(json, "nll"));
   HX_ASSIGN_OR_RETURN(score.squares, GetSum(json, "squares"));
-  HX_ASSIGN_OR_RETURN(score.tokens, GetCount<uint64_t>(json, "tokens"));
+  HX_ASSIGN_OR_RETURN(score.tokens, GetSize<uint64_t>(json, "tokens"));
   HX_ASSIGN_OR_RETURN(score.greedy, GetBool(json, "greedy"));
-  if (score.tokens == 0) return Bad("tokens: expected 1 or more, found 0");
   return score;
 }
 
@@ -90,7 +97,8 @@ Json FigureToJson(const Figure& figure) {
 Json StageToJson(const StageResult& stage, WithItems with_items) {
   Json json = {{"stage", stage.stage},
                {"recipe", stage.recipe},
-               {"weight_bytes", stage.weight_bytes}};
+               {"weight_bytes", stage.weight_bytes},
+               {"digest", stage.digest}};
   for (const Figure& figure : stage.figures)
     json["figures"][figure.name] = FigureToJson(figure);
   if (with_items == WithItems::kNo) return json;
@@ -105,7 +113,8 @@ Json TaskToJson(const TaskResult& task, WithItems with_items) {
   Json json = {{"task", task.name},     {"kind", TaskKindName(task.kind)},
                {"bos", task.bos},       {"window", task.window},
                {"stride", task.stride}, {"num_fewshot", task.num_fewshot},
-               {"items", task.items},   {"counted_tokens", counts.tokens}};
+               {"items", task.items},   {"counted_tokens", counts.tokens},
+               {"digest", task.digest}};
   if (task.kind == TaskKind::kDocuments) {
     json["words"] = counts.words;
     json["bytes"] = counts.bytes;
@@ -117,12 +126,11 @@ Json TaskToJson(const TaskResult& task, WithItems with_items) {
 }
 
 Json ComparisonToJson(const StageComparison& comparison) {
-  Json json = {{"stage", comparison.stage},
-               {"reference", comparison.reference},
-               {"tokens", comparison.positions.size()},
-               {"sqnr_db", comparison.sqnr_db},
-               {"mean_kld", comparison.mean_kld},
-               {"top1_flips", comparison.flips}};
+  Json json = {
+      {"stage", comparison.stage},     {"reference", comparison.reference},
+      {"recipe", comparison.recipe},   {"tokens", comparison.positions.size()},
+      {"sqnr_db", comparison.sqnr_db}, {"mean_kld", comparison.mean_kld},
+      {"top1_flips", comparison.flips}};
   json["positions"] = Json::array();
   for (const PositionComparison& position : comparison.positions) {
     json["positions"].push_back({{"sqnr_db", position.sqnr_db},
@@ -149,6 +157,7 @@ Json TapToJson(const TapComparison& value) {
 Json BisectionToJson(const Bisection& bisection) {
   Json json = {{"stage", bisection.stage},
                {"reference", bisection.reference},
+               {"recipe", bisection.recipe},
                {"tolerance_db", bisection.tolerance_db},
                {"first", nullptr}};
   if (bisection.first)
@@ -165,6 +174,7 @@ Result<StageResult> StageFromJson(const Json& json, TaskKind kind) {
   HX_ASSIGN_OR_RETURN(stage.recipe, GetString(json, "recipe"));
   HX_ASSIGN_OR_RETURN(stage.weight_bytes,
                       GetCount<uint64_t>(json, "weight_bytes"));
+  HX_ASSIGN_OR_RETURN(stage.digest, GetString(json, "digest"));
   HX_ASSIGN_OR_RETURN(const Json* items, GetArray(json, "items"));
   for (const Json& item : *items) {
     HX_ASSIGN_OR_RETURN(ItemResult read, ItemFromJson(item, kind));
@@ -189,6 +199,7 @@ Result<TaskResult> TaskFromJson(const Json& json) {
   HX_ASSIGN_OR_RETURN(task.num_fewshot,
                       GetCount<uint32_t>(json, "num_fewshot"));
   HX_ASSIGN_OR_RETURN(task.items, GetCount<uint64_t>(json, "items"));
+  HX_ASSIGN_OR_RETURN(task.digest, GetString(json, "digest"));
   HX_ASSIGN_OR_RETURN(const Json* stages, GetArray(json, "stages"));
   for (const Json& stage : *stages) {
     HX_ASSIGN_OR_RETURN(StageResult read, StageFromJson(stage, task.kind));
@@ -235,8 +246,8 @@ Result<ItemResult> ItemFromJson(const Json& json, TaskKind kind) {
   if (item.scores.empty())
     return Bad("scores: expected at least one, found none");
   if (kind == TaskKind::kDocuments) {
-    HX_ASSIGN_OR_RETURN(item.facts.words, GetCount<uint64_t>(json, "words"));
-    HX_ASSIGN_OR_RETURN(item.facts.bytes, GetCount<uint64_t>(json, "bytes"));
+    HX_ASSIGN_OR_RETURN(item.facts.words, GetSize<uint64_t>(json, "words"));
+    HX_ASSIGN_OR_RETURN(item.facts.bytes, GetSize<uint64_t>(json, "bytes"));
   } else if (kind == TaskKind::kChoices) {
     HX_RETURN_IF_ERROR(ReadChoiceFacts(json, item.scores.size(), item.facts));
   }
@@ -250,12 +261,12 @@ Json ResultToJson(const EvalResult& result, WithItems with_items) {
                {"model_id", result.model_id},
                {"mode", result.mode}};
   if (result.shard.count > 1) {
-    json["shard"] =
-        fmt::format("{}/{}", result.shard.number, result.shard.count);
+    json["shard"] = ShardText(result.shard);
   }
   json["tasks"] = Json::array();
   for (const TaskResult& task : result.tasks)
     json["tasks"].push_back(TaskToJson(task, with_items));
+  if (!result.prompt.empty()) json["prompt_ids"] = result.prompt;
   for (const StageComparison& comparison : result.comparisons)
     json["comparisons"].push_back(ComparisonToJson(comparison));
   for (const Bisection& bisection : result.bisections)
@@ -272,6 +283,12 @@ Result<EvalResult> ResultFromJson(const Json& json) {
   HX_ASSIGN_OR_RETURN(result.model, GetString(json, "model"));
   HX_ASSIGN_OR_RETURN(result.model_id, GetString(json, "model_id"));
   HX_ASSIGN_OR_RETURN(result.mode, GetString(json, "mode"));
+  HX_ASSIGN_OR_RETURN(const std::string shard,
+                      GetStringOr(json, "shard", "1/1"));
+  const auto parsed = ParseShard(shard);
+  if (!parsed)
+    return Bad(fmt::format("shard: expected i/n, found {}", Quoted(shard)));
+  result.shard = *parsed;
   HX_ASSIGN_OR_RETURN(const Json* tasks, GetArray(json, "tasks"));
   for (const Json& task : *tasks) {
     HX_ASSIGN_OR_RETURN(TaskResult read, TaskFromJson(task));

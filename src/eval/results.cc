@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <functional>
-#include <tuple>
 
 #include "base/check.h"
 
@@ -89,52 +89,6 @@ std::vector<Figure> DocumentFigures(std::span<const ItemResult> items) {
           TokenPerplexity(sum)};
 }
 
-// What parts of one run have in common.
-auto HeadOf(const EvalResult& result) {
-  return std::tie(result.producer, result.model, result.model_id, result.mode);
-}
-auto HeadOf(const TaskResult& task) {
-  return std::tie(task.name, task.kind, task.window, task.stride,
-                  task.num_fewshot, task.bos, task.items);
-}
-auto HeadOf(const StageResult& stage) {
-  return std::tie(stage.stage, stage.recipe, stage.weight_bytes);
-}
-
-bool IsSameRun(const EvalResult& a, const EvalResult& b) {
-  const auto same_stage = [](const StageResult& x, const StageResult& y) {
-    return HeadOf(x) == HeadOf(y);
-  };
-  const auto same_task = [&](const TaskResult& x, const TaskResult& y) {
-    return HeadOf(x) == HeadOf(y) &&
-           std::equal(x.stages.begin(), x.stages.end(), y.stages.begin(),
-                      y.stages.end(), same_stage);
-  };
-  return HeadOf(a) == HeadOf(b) &&
-         std::equal(a.tasks.begin(), a.tasks.end(), b.tasks.begin(),
-                    b.tasks.end(), same_task);
-}
-
-// Sorts the items of all parts and checks that none is missing or twice.
-Status FinishStage(const TaskResult& task, StageResult& stage) {
-  std::vector<ItemResult>& items = stage.items;
-  std::sort(items.begin(), items.end(),
-            [](const auto& a, const auto& b) { return a.index < b.index; });
-  uint64_t in_place = 0;
-  while (in_place < items.size() && items[in_place].index == in_place)
-    ++in_place;
-  if (in_place != task.items || items.size() != task.items || items.empty()) {
-    return Error{ErrorCode::kBadInput,
-                 fmt::format("{} {}: expected each of {} items once, found {} "
-                             "and item {} missing, twice or too many; give "
-                             "one part of each shard",
-                             task.name, stage.stage, task.items, items.size(),
-                             in_place)};
-  }
-  stage.figures = FiguresOf(task.kind, items);
-  return OkStatus();
-}
-
 }  // namespace
 
 std::vector<Figure> FiguresOf(TaskKind kind,
@@ -170,32 +124,19 @@ Counts CountsOf(const TaskResult& task) {
   return counts;
 }
 
-Result<EvalResult> MergeShards(std::vector<EvalResult> parts) {
-  HX_CHECK(!parts.empty());
-  EvalResult merged = std::move(parts.front());
-  for (size_t p = 1; p < parts.size(); ++p) {
-    if (!IsSameRun(merged, parts[p])) {
-      return Error{
-          ErrorCode::kBadInput,
-          fmt::format("part {}: expected the same model, stages, tasks "
-                      "and options as in part 1, found others",
-                      p + 1)};
-    }
-    for (size_t t = 0; t < merged.tasks.size(); ++t) {
-      for (size_t s = 0; s < merged.tasks[t].stages.size(); ++s) {
-        auto& items = parts[p].tasks[t].stages[s].items;
-        auto& all = merged.tasks[t].stages[s].items;
-        all.insert(all.end(), std::make_move_iterator(items.begin()),
-                   std::make_move_iterator(items.end()));
-      }
-    }
-  }
-  merged.shard = {};
-  for (TaskResult& task : merged.tasks) {
-    for (StageResult& stage : task.stages)
-      HX_RETURN_IF_ERROR(FinishStage(task, stage));
-  }
-  return merged;
+std::optional<Shard> ParseShard(std::string_view text) {
+  Shard shard;
+  const char* const end = text.data() + text.size();
+  const auto [slash, bad] = std::from_chars(text.data(), end, shard.number);
+  if (bad != std::errc() || slash == end || *slash != '/') return std::nullopt;
+  const auto [stop, error] = std::from_chars(slash + 1, end, shard.count);
+  const bool fits = error == std::errc() && stop == end && 1 <= shard.number &&
+                    shard.number <= shard.count;
+  return fits ? std::optional(shard) : std::nullopt;
+}
+
+std::string ShardText(const Shard& shard) {
+  return fmt::format("{}/{}", shard.number, shard.count);
 }
 
 }  // namespace hexllm

@@ -6,9 +6,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "base/status.h"
 #include "eval/compare.h"
 #include "eval/taps.h"
 #include "eval/task.h"
@@ -49,6 +49,7 @@ struct StageResult {
   std::string stage;  // "fp", "qdq", "device"
   std::string recipe;
   uint64_t weight_bytes = 0;
+  std::string digest = {};  // of what ran: recipe, calibration, chip's rounding
   std::vector<ItemResult> items = {};
   std::vector<Figure> figures = {};
 };
@@ -60,7 +61,8 @@ struct TaskResult {
   uint32_t stride = 0;
   uint32_t num_fewshot = 0;
   std::string bos;
-  uint64_t items = 0;  // of the task, also when this is a shard of it
+  uint64_t items = 0;       // of the task, also when this is a shard of it
+  std::string digest = {};  // of these items
   std::vector<StageResult> stages = {};
 };
 
@@ -71,11 +73,15 @@ struct Shard {
   bool Has(uint64_t index) const { return index % count == number - 1; }
   bool operator==(const Shard&) const = default;
 };
+// "i/n", and back: nothing unless 1 <= i <= n.
+std::string ShardText(const Shard& shard);
+std::optional<Shard> ParseShard(std::string_view text);
 
 // Where one stage leaves another.
 struct Bisection {
   std::string stage;
   std::string reference;
+  std::string recipe = {};  // of the stage
   double tolerance_db = 0;
   std::vector<TapComparison> values;  // in the order of the graph, not empty
   std::optional<size_t> first = {};   // the first of them beyond the tolerance
@@ -94,6 +100,7 @@ struct EvalResult {
   std::string mode;  // which graphs: "kv", "hybrid", ...; "" = the largest
   Shard shard = {};
   std::vector<TaskResult> tasks = {};
+  std::vector<int32_t> prompt = {};  // of comparisons and bisections
   std::vector<StageComparison> comparisons = {};
   std::vector<Bisection> bisections = {};
   std::vector<StageRecipe> recipes = {};
@@ -104,10 +111,5 @@ struct Counts {
   uint64_t tokens = 0, words = 0, bytes = 0;
 };
 Counts CountsOf(const TaskResult& task);
-
-// What shards measured as one result, with the figures of all items; equal to
-// that of a run without shards. kBadInput unless the parts are of one run and
-// have each item once.
-Result<EvalResult> MergeShards(std::vector<EvalResult> parts);
 
 }  // namespace hexllm

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "eval/journal.h"
+#include "eval/merge.h"
 #include "eval/report_html.h"
 #include "eval/report_text.h"
 #include "eval/result_json.h"
@@ -109,13 +110,14 @@ class RunTest : public ::testing::Test {
 
 TEST_F(RunTest, MergedShardsAreTheWholeRun) {
   const EvalResult whole = Run({});
-  std::vector<EvalResult> parts;
+  std::vector<ShardPart> parts;
   for (uint32_t i = 3; i >= 1; --i) {
     const Json json = ResultToJson(Run({i, 3}), WithItems::kYes);
     EXPECT_EQ(json["shard"], std::to_string(i) + "/3");
     auto part = ResultFromJson(ParseJson(DumpJson(json)).value());
     ASSERT_TRUE(part.ok()) << part.error().message;
-    parts.push_back(std::move(part).value());
+    parts.push_back(
+        {"p" + std::to_string(i) + ".json", std::move(part).value()});
   }
   const auto merged = MergeShards(parts);
   ASSERT_TRUE(merged.ok()) << merged.error().message;
@@ -125,18 +127,32 @@ TEST_F(RunTest, MergedShardsAreTheWholeRun) {
   auto missing = parts;
   missing.pop_back();
   EXPECT_THAT(MergeShards(missing).status().error().message,
-              HasSubstr("expected each of 5 items once, found 3"));
+              HasSubstr("found none of shard 1/3"));
   auto twice = parts;
   twice.push_back(parts[0]);
-  EXPECT_FALSE(MergeShards(twice).ok());
+  EXPECT_THAT(MergeShards(twice).status().error().message,
+              HasSubstr("found shard 3/3 in p3.json as well"));
   auto other = parts;
-  other[1].tasks[0].window = 9;
+  other[1].result.tasks[0].window = 9;
+  EXPECT_THAT(
+      MergeShards(other).status().error().message,
+      HasSubstr("p2.json: t window: expected '8' as in p3.json, found '9'"));
+  other = parts;
+  other[2].result.tasks[0].digest = "1";
   EXPECT_THAT(MergeShards(other).status().error().message,
-              HasSubstr("part 2: expected the same"));
-  auto model = parts;
-  model[2].model_id = "1";
-  EXPECT_THAT(MergeShards(model).status().error().message,
-              HasSubstr("part 3: expected the same"));
+              HasSubstr("p1.json: t digest of the items"));
+  other = parts;
+  other[2].result.tasks[0].stages[0].digest = "1";
+  EXPECT_THAT(
+      MergeShards(other).status().error().message,
+      HasSubstr("p1.json: t fp digest of recipe, calibration and chip"));
+  other = parts;
+  other[2].result.tasks[0].stages.clear();
+  EXPECT_THAT(MergeShards(other).status().error().message, HasSubstr("none"));
+  other = parts;
+  other[0].result.tasks[0].stages[0].items.pop_back();
+  EXPECT_THAT(MergeShards(other).status().error().message,
+              HasSubstr("expected each of 5 items once, found 4"));
 }
 
 TEST_F(RunTest, DamagedPartsAreRefused) {
@@ -145,9 +161,13 @@ TEST_F(RunTest, DamagedPartsAreRefused) {
     Json bad = good;
     bad[Json::json_pointer(path)] = std::move(value);
     const auto read = ResultFromJson(bad);
-    EXPECT_TRUE(!read.ok() || !MergeShards({*read}).ok()) << path;
+    EXPECT_TRUE(!read.ok() || !MergeShards({{"p", *read}}).ok()) << path;
   };
   refused("/version", 2);
+  refused("/shard", "3/2");
+  refused("/tasks/0/digest", 1);
+  refused("/tasks/0/stages/0/items/0/words", 0);
+  refused("/tasks/0/stages/0/items/0/bytes", 0);
   refused("/tasks/0/stages/0/items/0/scores/0/tokens", 0);
   refused("/tasks/0/stages/0/items/0/scores/0/nll", 1e308);
   refused("/tasks/0/stages/0/items/0/scores/0/squares", -1);
@@ -241,8 +261,9 @@ TEST_F(RunTest, ReportsEscapeWhatTheyShow) {
   EXPECT_THAT(html, HasSubstr("&lt;/pre&gt;"));
   EXPECT_THAT(html, HasSubstr("<polyline"));
   EXPECT_THAT(html, Not(HasSubstr("http")));
-  EXPECT_THAT(ResultToCsv(result),
-              HasSubstr("<m>,,\"a<script>\"\"&'\",fp,fp32,word_perplexity,"));
+  EXPECT_THAT(
+      ResultToCsv(result),
+      HasSubstr("<m>,,1/1,\"a<script>\"\"&'\",fp,fp32,word_perplexity,"));
   EXPECT_THAT(StageLine(result.tasks[0], 0), HasSubstr("token_perplexity"));
 }
 

@@ -13,14 +13,18 @@ int64_t TokensOf(const TaskItem& item) {
   return static_cast<int64_t>(tokens);
 }
 
-// Of all that the scores of `item` depend on.
-std::string DigestOfItem(const Digest& identity, const TaskItem& item) {
-  Hasher hasher;
-  hasher.Add(identity);
+void AddRequests(const TaskItem& item, Hasher& hasher) {
   for (const Request& request : item.requests) {
     hasher.AddNumbers(std::span(request.ids));
     hasher.AddNumber(request.first_counted);
   }
+}
+
+// Of all that the scores of `item` depend on.
+std::string DigestOfItem(const Digest& identity, const TaskItem& item) {
+  Hasher hasher;
+  hasher.Add(identity);
+  AddRequests(item, hasher);
   return DigestToHex(hasher.Finish());
 }
 
@@ -67,6 +71,19 @@ Result<ItemResult> RunItem(Session& session, const Task& task,
 }
 
 }  // namespace
+
+std::string DigestOfItems(const Task& task) {
+  Hasher hasher;
+  for (const TaskItem& item : task.items) {
+    AddRequests(item, hasher);
+    hasher.AddNumber(item.facts.label);
+    hasher.AddNumber(item.facts.words);
+    hasher.AddNumber(item.facts.bytes);
+    hasher.AddNumbers<uint32_t>(item.facts.choice_chars);
+    hasher.AddNumbers<uint32_t>(item.facts.choice_bytes);
+  }
+  return DigestToHex(hasher.Finish());
+}
 
 Result<std::vector<ItemResult>> RunTask(Session& session, const Task& task,
                                         const RunOptions& options,

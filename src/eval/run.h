@@ -14,6 +14,9 @@
 
 namespace hexllm {
 
+// Of what all items run and are scored by, in hexadecimal digits.
+std::string DigestOfItems(const Task& task);
+
 struct RunOptions {
   Shard shard = {};
   Journal* journal = nullptr;  // null: nothing is kept

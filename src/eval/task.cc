@@ -106,6 +106,7 @@ Status TaskBuilder::AddDocument(std::string_view encoded,
 
 Status TaskBuilder::AddDocuments(std::span<const std::string> documents) {
   task_.kind = TaskKind::kDocuments;
+  task_.stride = options_.window;
   task_.bos = PrefixText();
   for (const std::string& text :
        documents.first(Limited(documents.size(), options_)))
@@ -115,6 +116,7 @@ Status TaskBuilder::AddDocuments(std::span<const std::string> documents) {
 
 Status TaskBuilder::AddWikitext(std::string_view text) {
   task_.kind = TaskKind::kDocuments;
+  task_.stride = options_.window;
   task_.bos = PrefixText();
   const std::vector<std::string> documents = WikitextDocuments(text);
   for (const std::string& document :

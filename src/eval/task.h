@@ -45,7 +45,7 @@ struct Task {
   std::string name;
   TaskKind kind = TaskKind::kDocuments;
   uint32_t window = 0;  // most tokens that a request runs
-  uint32_t stride = 0;  // kFixedWindows: from one window to the next
+  uint32_t stride = 0;  // of texts: tokens from one window to the next
   uint32_t num_fewshot = 0;
   std::string bos = {};  // the policy, in words: "<s> before each document"
   std::vector<TaskItem> items = {};
