@@ -107,6 +107,7 @@ Status CheckFlags(const EvalFlags& flags) {
   }
   if (flags.log_samples && flags.outputs.json.empty())
     return Usage("--log-samples: expected with --json, found alone");
+  HX_RETURN_IF_ERROR(CheckSelfTestFlag(flags.model, flags.no_self_test));
   HX_RETURN_IF_ERROR(CheckDataDir(flags));
   return CheckQnnLibDirOf(flags);
 }

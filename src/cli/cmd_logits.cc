@@ -80,6 +80,10 @@ Status Logits(const Flags& flags) {
   HX_RETURN_IF_ERROR(
       CheckCheckpointNeeded(flags.model, flags.checkpoint, {&flags.stage, 1}));
   HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ParseIds(flags.ids));
+  if (!IsArtifact(flags.model)) {
+    HX_RETURN_IF_ERROR(
+        CheckQnnLibDir(flags.engine, flags.stage == "device" ? "htp" : "cpu"));
+  }
   StderrProgress progress(StderrProgress::Verbosity::kQuiet);
   HX_ASSIGN_OR_RETURN(CompileOptions compile, OptionsFor(flags, ids.size()));
   HX_ASSIGN_OR_RETURN(auto artifact, OpenStage({flags.model, flags.checkpoint,

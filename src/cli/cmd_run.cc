@@ -218,6 +218,8 @@ Status Run(const Flags& flags) {
                       OptionalOutput(flags.stats_json, flags.model, inputs));
   HX_RETURN_IF_ERROR(CheckOutputsDiffer(flags.stats_json, flags.save_session,
                                         "--save-session"));
+  HX_RETURN_IF_ERROR(CheckSelfTestFlag(flags.model, flags.no_self_test));
+  if (!IsArtifact(flags.model)) HX_RETURN_IF_ERROR(CheckCpuFlags(flags.engine));
   StderrProgress progress(flags.quiet ? StderrProgress::Verbosity::kQuiet
                                       : StderrProgress::Verbosity::kNormal);
   CompileOptions compile = flags.compile;

@@ -288,6 +288,19 @@ Status CheckQnnLibDir(const BackendOptions& flags, std::string_view backend) {
                            backend)};
 }
 
+Status CheckSelfTestFlag(const std::string& model, bool no_self_test) {
+  if (!no_self_test || IsArtifact(model)) return OkStatus();
+  return Error{ErrorCode::kUsage,
+               fmt::format("--no-self-test: expected with an artifact, which "
+                           "may be certified, found the checkpoint {}",
+                           model)};
+}
+
+Status CheckCpuFlags(const BackendOptions& flags) {
+  HX_RETURN_IF_ERROR(CheckQnnLibDir(flags, "cpu"));
+  return CreateEngine("cpu", flags).status();
+}
+
 Result<std::unique_ptr<Engine>> CreateEngineFor(
     const artifact::Artifact& artifact, const BackendOptions& flags) {
   BackendOptions options = flags;

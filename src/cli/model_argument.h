@@ -93,6 +93,12 @@ const std::string& BackendOf(const artifact::Artifact& artifact);
 // kUsage for --qnn-lib-dir when `backend` is not the HTP.
 Status CheckQnnLibDir(const BackendOptions& flags, std::string_view backend);
 
+// kUsage for --no-self-test when `model` is a checkpoint.
+Status CheckSelfTestFlag(const std::string& model, bool no_self_test);
+// kUsage for flags that the CPU's engine has no use for; before graphs are
+// compiled for it.
+Status CheckCpuFlags(const BackendOptions& flags);
+
 // The engine for the backend that the artifact's graphs are for.
 Result<std::unique_ptr<Engine>> CreateEngineFor(
     const artifact::Artifact& artifact, const BackendOptions& options);

@@ -27,9 +27,11 @@ Score SumOf(std::span<const ItemResult> items) {
 Figure TokenPerplexity(const Score& sum) {
   const auto n = static_cast<double>(sum.tokens);
   const double mean = sum.nll / n;
+  Figure figure{"token_perplexity", std::exp(mean)};
   const double variance = std::max(0.0, sum.squares / n - mean * mean);
-  return {"token_perplexity", std::exp(mean),
-          std::exp(mean) * std::sqrt(variance / n)};
+  if (sum.tokens > 1)
+    figure.standard_error = std::exp(mean) * std::sqrt(variance / n);
+  return figure;
 }
 
 // Share of the items for which `holds`.

@@ -37,9 +37,9 @@ struct Figure {
 //                   the first one is chosen
 //   kContinuations  token_perplexity; greedy = share of continuations that
 //                   greedy decoding would give
-// Standard errors: of token_perplexity from the spread of the tokens' values,
-// of accuracies s / sqrt(n) with the sample's standard deviation s. `items` is
-// not empty.
+// Standard errors, of more than one value: of token_perplexity from the spread
+// of the tokens' values, of accuracies s / sqrt(n) with the sample's standard
+// deviation s. `items` is not empty.
 std::vector<Figure> FiguresOf(TaskKind kind, std::span<const ItemResult> items);
 
 // The index of the likeliest choice.

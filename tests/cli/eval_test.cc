@@ -323,6 +323,7 @@ TEST_F(EvalTest, RefusesWhatMakesNoSense) {
       {{"--tasks", questions_, "--data-dir", "x"}, "--data-dir: expected with"},
       {{"--tasks", questions_, "--calib-tokens", "1"}, "found fp alone"},
       {{"--tasks", questions_, "--qnn-lib-dir", "x"}, "leave it out"},
+      {{"--tasks", questions_, "--no-self-test"}, "found the checkpoint"},
       {{"--tasks", questions_, "--sqnr", "--recipe", "16a8w", "--shard", "1/2",
         "--json", "x"},
        "expected without --shard"},
