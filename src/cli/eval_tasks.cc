@@ -99,7 +99,9 @@ Status RunOnStage(const OpenedStage& opened, const Task& task,
                        .digest = DigestToHex(options.identity)};
   HX_ASSIGN_OR_RETURN(measured.items,
                       RunTask(*opened.session, task, options, progress));
-  measured.figures = FiguresOf(task.kind, measured.items);
+  // A shard may have no items.
+  if (!measured.items.empty())
+    measured.figures = FiguresOf(task.kind, measured.items);
   result.stages.push_back(std::move(measured));
   return OkStatus();
 }

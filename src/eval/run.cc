@@ -102,13 +102,6 @@ Result<std::vector<ItemResult>> RunTask(Session& session, const Task& task,
     items.push_back(&item);
     total += TokensOf(item);
   }
-  if (items.empty()) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("--shard {}/{}: expected items, found none among "
-                             "the {} of {}",
-                             options.shard.number, options.shard.count,
-                             task.items.size(), task.name)};
-  }
   progress.Begin(fmt::format("{} {}", task.name, options.stage), "tokens",
                  total);
   std::vector<ItemResult> results;

@@ -25,11 +25,11 @@ struct RunOptions {
   Digest identity = {};
 };
 
-// The shard's items, in order; those that the journal has are not run again.
-// kUsage when the session's context is shorter than the task's window, when the
-// shard has no items, and for a journal's item of other tokens or another
-// artifact; kBadInput with item and position for logits that are no numbers;
-// errors of the session and of the journal.
+// The shard's items, in order, none where the task has fewer items than there
+// are shards; those that the journal has are not run again. kUsage when the
+// session's context is shorter than the task's window, and for a journal's item
+// of other tokens or another artifact; kBadInput with item and position for
+// logits that are no numbers; errors of the session and of the journal.
 Result<std::vector<ItemResult>> RunTask(Session& session, const Task& task,
                                         const RunOptions& options,
                                         ProgressSink& progress);

@@ -448,5 +448,20 @@ TEST_F(EvalTest, BisectNamesAWrongEncoding) {
               HasSubstr("at layer 1, model.layers.1.mlp.down_proj: SQNR"));
 }
 
+TEST_F(EvalTest, ShardsMayBeEmpty) {
+  std::vector<std::string> merge = {"eval", "merge", "-o",
+                                    dir_.File("all.json")};
+  for (const char* shard : {"1/2", "2/2"}) {
+    merge.push_back(dir_.File(std::string(1, shard[0]) + ".json"));
+    const Outcome part = RunHexllm(
+        Args({"--tasks", questions_, "--limit", "1", "--shard", shard, "--json",
+              merge.back(), "--report", dir_.File("r.html")}));
+    EXPECT_EQ(part.status, 0) << part.err;
+  }
+  const Outcome merged = RunHexllm(merge);
+  ASSERT_EQ(merged.status, 0) << merged.err;
+  EXPECT_THAT(merged.out, HasSubstr("1 questions"));
+}
+
 }  // namespace
 }  // namespace hexllm::testing
