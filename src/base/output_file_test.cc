@@ -1,5 +1,6 @@
 #include "base/output_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -100,7 +101,7 @@ TEST(OutputFile, NamesWhatCannotBeCreated) {
   const TempDir dir;
   const std::string in_no_folder = dir.File("gone/out");
   for (const std::string& path :
-       {in_no_folder, dir.path(), std::string("/dev/null")}) {
+       {in_no_folder, dir.path(), std::string("/dev/fd/1023")}) {
     const auto file = OutputFile::Create(path);
     ASSERT_FALSE(file.ok()) << path;
     EXPECT_EQ(file.error().code, ErrorCode::kEnvironment);
@@ -141,14 +142,48 @@ TEST(OutputFile, SurvivesAFullDisk) {
   EXPECT_EQ(ReadWholeFile(path), "old");
 }
 
-// /dev/full refuses every write; behind a link it stands for a full file
-// system. The link itself is no regular file and must be refused as well.
-TEST(OutputFile, RefusesDevices) {
+// Also behind a link. /dev/full refuses every write.
+TEST(OutputFile, WritesToDevices) {
   const TempDir dir;
   std::filesystem::create_symlink("/dev/full", dir.File("out"));
-  const auto file = OutputFile::Create(dir.File("out"));
-  ASSERT_FALSE(file.ok());
-  EXPECT_THAT(file.error().message, HasSubstr("not a regular file"));
+  auto file = OutputFile::Create(dir.File("out"));
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  ASSERT_TRUE(file->Write(AsBytes("text")).ok());
+  const Status full = file->Commit();
+  ASSERT_FALSE(full.ok());
+  EXPECT_EQ(full.error().code, ErrorCode::kEnvironment);
+  EXPECT_THAT(full.error().message,
+              HasSubstr("out: cannot write: No space left on device"));
+  EXPECT_TRUE(std::filesystem::is_symlink(dir.File("out")));
+  EXPECT_TRUE(WriteFile("/dev/null", AsBytes("text")).ok());
+}
+
+// As a shell's redirection to it would, by all its names.
+TEST(OutputFile, GoesOnWithAnOpenFile) {
+  const TempDir dir;
+  const std::string path = dir.File("log");
+  const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  ASSERT_GE(fd, 0);
+  const std::string number = std::to_string(fd);
+  std::filesystem::create_symlink("/dev/fd/" + number, dir.File("link"));
+  ASSERT_EQ(::write(fd, "first ", 6), 6);
+  for (const std::string& name :
+       {"/dev/fd/" + number, "/proc/self/fd/" + number, dir.File("link")}) {
+    auto file = OutputFile::Create(name);
+    ASSERT_TRUE(file.ok()) << file.error().message;
+    ASSERT_TRUE(file->Write(AsBytes(".... ")).ok());
+    ASSERT_TRUE(file->WriteAt(0, AsBytes("text")).ok());
+    ASSERT_TRUE(file->Commit().ok());
+  }
+  ASSERT_EQ(::write(fd, "last", 4), 4);
+  ::close(fd);
+  EXPECT_EQ(ReadWholeFile(path), "first text text text last");
+  EXPECT_EQ(dir.CountFiles(), 2u);
+  const int read_only = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(read_only, 0);
+  EXPECT_FALSE(
+      WriteFile("/dev/fd/" + std::to_string(read_only), AsBytes("x")).ok());
+  ::close(read_only);
 }
 
 TEST(OutputFile, GoesWhereALinkLeads) {

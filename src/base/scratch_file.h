@@ -1,6 +1,7 @@
 // A file without a name for what does not fit into memory: written once from
 // begin to end, then mapped. Lives as long as its mapping. Used by checkpoint/
-// and compile/. Not for results: those are base/output_file.h.
+// and compile/. Not for results but those on their way to a stream: see
+// base/output_file.h.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,8 @@ class ScratchFile {
   static Result<ScratchFile> Create(std::string what);
 
   uint64_t size() const { return size_; }
+  // Stays the file's; a duplicate lives on without it.
+  int fd() const { return ::fileno(file_.get()); }
   // Appends. kEnvironment when there is no room.
   Status Write(ByteSpan bytes);
   // All that was written; nothing may be written afterwards.

@@ -463,5 +463,16 @@ TEST_F(EvalTest, ShardsMayBeEmpty) {
   EXPECT_THAT(merged.out, HasSubstr("1 questions"));
 }
 
+// What was printed stays, before it.
+TEST_F(EvalTest, ResultsMayGoToTheStandardOutput) {
+  const Outcome done =
+      RunHexllm(Args({"--tasks", questions_, "--json", "/dev/stdout"}));
+  ASSERT_EQ(done.status, 0) << done.err;
+  const size_t at = done.out.find("\n{");
+  ASSERT_NE(at, std::string::npos) << done.out;
+  EXPECT_THAT(done.out.substr(0, at), HasSubstr("3 questions"));
+  EXPECT_TRUE(ParseJson(done.out.substr(at)).ok());
+}
+
 }  // namespace
 }  // namespace hexllm::testing
