@@ -80,12 +80,7 @@ Status CheckSinkFlags(const CLI::App& app, const Flags& flags) {
 
 // Changes the attention sink of an artifact.
 Status CompileSink(const Flags& flags) {
-  if (flags.sink.empty()) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("{}: expected a checkpoint, found an artifact, "
-                             "which is compiled already",
-                             flags.model)};
-  }
+  if (flags.sink.empty()) return RefuseArtifact(flags.model);
   HX_ASSIGN_OR_RETURN(const auto settings, ParseSink(flags.sink));
   TargetOptions target = flags.options.target;
   target.qnn_lib_dir = QnnLibDir(flags.engine.qnn_lib_dir);

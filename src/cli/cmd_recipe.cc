@@ -63,6 +63,7 @@ std::string CountSchemes(const quant::ResolvedRecipe& resolved) {
 
 Result<std::string> DescribeLayers(const Flags& flags,
                                    const quant::Recipe& recipe) {
+  HX_RETURN_IF_ERROR(RefuseArtifact(flags.model));
   HX_ASSIGN_OR_RETURN(const models::ModelSource source,
                       models::OpenModel(flags.model, flags.source));
   HX_RETURN_IF_ERROR(CheckRotations(source.config, recipe.rotations));

@@ -80,6 +80,7 @@ Status SetBudget(const Flags& flags, SearchWish& wish) {
 }
 
 Status CheckFlags(const CLI::App& app, const Flags& flags) {
+  HX_RETURN_IF_ERROR(RefuseArtifact(flags.model));
   if (flags.budget_ms) return OkStatus();
   for (const char* flag : {"--max-context-len", "--qnn-lib-dir"}) {
     if (app.count(flag) == 0) continue;

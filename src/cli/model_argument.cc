@@ -237,6 +237,14 @@ bool IsArtifact(const std::string& path) {
          head == artifact::kMagic;
 }
 
+Status RefuseArtifact(const std::string& model) {
+  if (!IsArtifact(model)) return OkStatus();
+  return Error{ErrorCode::kUsage,
+               fmt::format("{}: expected a checkpoint, found an artifact, "
+                           "which is compiled already",
+                           model)};
+}
+
 void AddEngineFlags(CLI::App& app, BackendOptions& flags) {
   app.add_option("-t,--threads", flags.threads,
                  "Threads of the CPU engine; 0 = one per core")

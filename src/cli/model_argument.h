@@ -79,6 +79,8 @@ Status RefuseModelFlags(const CLI::App& app, const std::string& model,
 
 // True when `path` is a file that begins like an artifact.
 bool IsArtifact(const std::string& path);
+// kUsage when `model` is an artifact, where only a checkpoint will do.
+Status RefuseArtifact(const std::string& model);
 
 // -t, --threads and --qnn-lib-dir.
 void AddEngineFlags(CLI::App& app, BackendOptions& flags);

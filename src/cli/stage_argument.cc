@@ -186,7 +186,8 @@ std::vector<std::string> FilesOf(const QuantFlags& flags,
 
 Status CheckCheckpointFlag(const std::string& path,
                            const std::string& checkpoint) {
-  if (checkpoint.empty() || IsArtifact(path)) return OkStatus();
+  if (checkpoint.empty()) return OkStatus();
+  if (IsArtifact(path)) return RefuseArtifact(checkpoint);
   return Error{ErrorCode::kUsage,
                fmt::format("--model: expected with an artifact only; {} is a "
                            "checkpoint itself",

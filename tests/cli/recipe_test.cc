@@ -83,6 +83,15 @@ TEST(RecipeCommand, ValidatesAgainstAModel) {
       RunHexllm({"logits", artifact, "--model", Model(), "--stage", "fp",
                  "--tokens", "1,2", "-o", dir.File("l")});
   EXPECT_EQ(fp.status, 0) << fp.err;
+  const std::string found = "m.hxl: expected a checkpoint, found an artifact";
+  ExpectError(RunHexllm({"recipe", "validate", file, "--model", artifact}), 2,
+              found);
+  ExpectError(RunHexllm({"recipe", "search", artifact, "-q", "--budget-mb", "9",
+                         "-o", dir.File("s.json")}),
+              2, found);
+  ExpectError(RunHexllm({"logits", artifact, "--model", artifact, "--stage",
+                         "fp", "--tokens", "1,2", "-o", dir.File("l")}),
+              2, found);
 }
 
 TEST(RecipeCommand, ErrorsNameTheFileAndThePlace) {
