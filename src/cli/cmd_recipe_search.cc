@@ -80,6 +80,12 @@ Status SetBudget(const Flags& flags, SearchWish& wish) {
 }
 
 Status CheckFlags(const CLI::App& app, const Flags& flags) {
+  if (!quant::IsRecipeFile(flags.out)) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--output: expected a name that ends in .json or "
+                             "holds a '/', as --recipe takes files, found {}",
+                             Quoted(flags.out))};
+  }
   HX_RETURN_IF_ERROR(RefuseArtifact(flags.model));
   if (flags.budget_ms) return OkStatus();
   for (const char* flag : {"--max-context-len", "--qnn-lib-dir"}) {

@@ -353,6 +353,8 @@ TEST(RecipeSearch, RefusesFlagsThatDoNothing) {
   refused({"--budget-mb", "9", "--svg", out}, 2, "--svg: expected another");
   refused({"--budget-ms", "1", "--qnn-lib-dir", "/nowhere"}, 5, "/nowhere");
   refused({"--budget-mb", "9", "--text", "/nowhere/t"}, 5, "/nowhere/t");
+  ExpectError(RunHexllm(Search("recipe.txt", {"--budget-mb", "9"})), 2,
+              "--output: expected a name that ends in .json");
   EXPECT_EQ(
       RunHexllm(Search(out, {"--budget-mb", "9", "--points", "1"})).status, 2);
   EXPECT_EQ(dir.CountFiles(), 0u);
