@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "cli/recipe_search.h"
 #include "cli/stage_argument.h"
-#include "eval/held_out_text.h"
+#include "text/utf8.h"
 
 namespace hexllm::cli {
 namespace {
@@ -51,10 +51,13 @@ Status WriteTo(std::optional<OutputFile>& file, const std::string& text) {
   return file->Commit();
 }
 
-Result<std::string> HeldOutText(const std::string& path) {
-  if (path.empty()) return std::string(kHeldOutText);
+Result<JudgedText> HeldOutText(const std::string& path) {
+  if (path.empty()) return BuiltinHeldOutText();
   HX_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  return std::string(AsText(file.bytes()));
+  const std::string_view text = AsText(file.bytes());
+  if (Status status = CheckUtf8(text); !status.ok())
+    return std::move(status).error().With(path);
+  return JudgedText{path, std::string(text)};
 }
 
 // The budget in the units of SearchWish.

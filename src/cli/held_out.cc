@@ -9,6 +9,7 @@
 #include "backend/engines.h"
 #include "cli/output.h"
 #include "eval/compare.h"
+#include "eval/held_out_text.h"
 #include "eval/score.h"
 #include "models/model_source.h"
 #include "runtime/artifact_text.h"
@@ -57,9 +58,13 @@ double Perplexity(double nll, size_t tokens) {
 
 }  // namespace
 
+JudgedText BuiltinHeldOutText() {
+  return {"the built-in text", std::string(kHeldOutText)};
+}
+
 Result<HeldOut> HeldOut::Open(const std::string& model,
                               const CompileOptions& options,
-                              const std::string& text, ProgressSink& progress) {
+                              const JudgedText& text, ProgressSink& progress) {
   HX_ASSIGN_OR_RETURN(const models::ModelSource source,
                       models::OpenModel(model, options.source));
   const int64_t context = std::min<int64_t>(static_cast<int64_t>(kMostTokens),
@@ -74,7 +79,7 @@ Result<HeldOut> HeldOut::Open(const std::string& model,
   return held_out;
 }
 
-Status HeldOut::RunFloat(const std::string& text, ProgressSink& progress) {
+Status HeldOut::RunFloat(const JudgedText& text, ProgressSink& progress) {
   CompileOptions options = options_;
   options.stage = Stage::kFloat;
   options.calibration = {};
@@ -82,15 +87,21 @@ Status HeldOut::RunFloat(const std::string& text, ProgressSink& progress) {
   HX_ASSIGN_OR_RETURN(const auto artifact,
                       CompileToMemory(model_, options, progress));
   HX_ASSIGN_OR_RETURN(const Tokenizer tokenizer, TokenizerOf(*artifact));
-  HX_ASSIGN_OR_RETURN(ids_, tokenizer.Encode(text, AddSpecial::kYes));
-  ids_.resize(
-      std::min<size_t>(ids_.size(), artifact->manifest().context_tokens));
+  HX_ASSIGN_OR_RETURN(ids_, tokenizer.Encode(text.text, AddSpecial::kYes));
   if (ids_.size() < 2) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("held-out text: expected two tokens or more in a "
-                             "context as long, found {}",
-                             ids_.size())};
+    return Error{ErrorCode::kBadInput,
+                 fmt::format("{}: expected two tokens or more to judge recipes "
+                             "on, found {}; give a longer text",
+                             text.name, ids_.size())};
   }
+  const size_t context = artifact->manifest().context_tokens;
+  if (context < 2) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: expected a context of two tokens or more to "
+                             "judge recipes in, found {}",
+                             model_, context)};
+  }
+  ids_.resize(std::min(ids_.size(), context));
   double nll = 0;
   HX_RETURN_IF_ERROR(RunRows(
       artifact, *engine_, ids_, [&](uint32_t at, std::span<const float> row) {

@@ -23,16 +23,23 @@ struct HeldOutFigures {
   double perplexity = 0;  // per token
 };
 
+// UTF-8, and what messages call it.
+struct JudgedText {
+  std::string name, text;
+};
+JudgedText BuiltinHeldOutText();
+
 // Not thread-safe.
 class HeldOut {
  public:
   // Runs the float graph of the checkpoint at `model` on `text`, cut to
   // kMostTokens and to the model. Of `options`: source, target.soc,
   // calibration, threads, cache_dir. kUnsupported for a model without tokenizer
-  // and kUsage for a text of less than two tokens; errors of compiling.
+  // or with a context of one token, kBadInput for a text of less than two
+  // tokens; errors of compiling.
   static Result<HeldOut> Open(const std::string& model,
                               const CompileOptions& options,
-                              const std::string& text, ProgressSink& progress);
+                              const JudgedText& text, ProgressSink& progress);
 
   // The float graph's.
   double float_perplexity() const { return float_perplexity_; }
@@ -50,7 +57,7 @@ class HeldOut {
       : model_(std::move(model)),
         options_(std::move(options)),
         cache_(std::move(cache)) {}
-  Status RunFloat(const std::string& text, ProgressSink& progress);
+  Status RunFloat(const JudgedText& text, ProgressSink& progress);
 
   std::string model_;
   CompileOptions options_;

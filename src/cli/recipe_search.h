@@ -21,10 +21,10 @@ struct SearchWish {
   std::string model;
   CompileOptions options;  // source, recipe, calibration, target, threads, C
   quant::CostKind kind = quant::CostKind::kBytes;  // of the budget
-  double budget = 0;     // bytes of weights, or microseconds of a kv step
-  size_t points = 6;     // of the front, beside the budget's own
-  std::string held_out;  // the text that recipes are judged on
-  std::string scratch;   // a folder, for estimates
+  double budget = 0;    // bytes of weights, or microseconds of a kv step
+  size_t points = 6;    // of the front, beside the budget's own
+  JudgedText held_out;  // what recipes are judged on
+  std::string scratch;  // a folder, for estimates
 };
 
 // A recipe that was considered.

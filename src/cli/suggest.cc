@@ -11,7 +11,6 @@
 #include "cli/output.h"
 #include "cli/search_base.h"
 #include "cli/sensitivity.h"
-#include "eval/held_out_text.h"
 #include "quant/sensitivity.h"
 
 namespace hexllm::cli {
@@ -156,7 +155,7 @@ Result<Suggestions> Suggestions::Make(const std::string& model,
                                              "_quantization_error.csv"));
   HX_ASSIGN_OR_RETURN(
       HeldOut held_out,
-      HeldOut::Open(model, options, std::string(kHeldOutText), progress));
+      HeldOut::Open(model, options, BuiltinHeldOutText(), progress));
   HX_ASSIGN_OR_RETURN(
       const std::vector<quant::LayerSensitivity> layers,
       MeasureSensitivities(model, options, base.recipe, progress));

@@ -12,6 +12,7 @@
 #include "runtime/artifact_text.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
+#include "text/utf8.h"
 
 namespace hexllm {
 namespace {
@@ -173,9 +174,12 @@ Status SetBuilder::AddTasks() {
   }
   HX_ASSIGN_OR_RETURN(const MappedFile file,
                       MappedFile::Open(WikitextPath(options_.data_dir)));
+  const std::string_view text = AsText(file.bytes());
+  if (Status status = CheckUtf8(text); !status.ok())
+    return std::move(status).error().With(file.path());
   HX_ASSIGN_OR_RETURN(const Tokenizer* tokenizer, GetTokenizer());
   HX_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
-                      tokenizer->Encode(AsText(file.bytes()), AddSpecial::kNo));
+                      tokenizer->Encode(text, AddSpecial::kNo));
   // From the end: evaluation counts windows from the beginning.
   const size_t window = std::min(kTaskWindowTokens, max_tokens_);
   const auto windows =

@@ -286,8 +286,11 @@ Result<Task> LoadTask(const std::string& name, const TaskOptions& options,
   const std::string_view text = AsText(file->bytes());
   TaskBuilder builder(name, options, tokens, progress);
   const auto add = [&]() -> Status {
-    if (name == "wikitext") return builder.AddWikitext(text);
-    if (name == kFixed) return builder.AddFixed(text);
+    if (name == "wikitext" || name == kFixed) {
+      HX_RETURN_IF_ERROR(CheckUtf8(text));
+      return name == kFixed ? builder.AddFixed(text)
+                            : builder.AddWikitext(text);
+    }
     if (name != "hellaswag") return builder.AddLines(text);
     HX_ASSIGN_OR_RETURN(auto questions, ParseHellaswag(text));
     return builder.AddQuestions(std::move(questions));

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "eval/question.h"
 #include "eval/task_file.h"
 #include "eval/wikitext.h"
@@ -195,6 +197,17 @@ TEST_F(TaskTest, NamesAndOptionsAreChecked) {
     EXPECT_EQ(status.error().code, ErrorCode::kUsage);
   }
   EXPECT_TRUE(CheckTask("hellaswag", {.data_dir = "d"}).ok());
+  std::filesystem::create_directory(dir_.File("wikitext-2"));
+  dir_.Write("wikitext-2/test.txt", "One two \xff three");
+  for (const char* name : {"wikitext", "wikitext-fixed"}) {
+    const auto damaged = LoadTask(name, {.data_dir = dir_.path(), .window = 2},
+                                  tokens_, warnings_);
+    ASSERT_FALSE(damaged.ok()) << name;
+    EXPECT_EQ(damaged.error().code, ErrorCode::kBadInput);
+    EXPECT_THAT(damaged.error().message,
+                HasSubstr("test.txt: expected text in UTF-8, found the byte "
+                          "0xff at offset 8"));
+  }
   const auto missing =
       LoadTask("hellaswag", {.data_dir = dir_.path()}, tokens_, warnings_);
   ASSERT_FALSE(missing.ok());

@@ -1,5 +1,7 @@
 #include "text/utf8.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 namespace hexllm {
@@ -62,15 +64,34 @@ Utf8Char DecodeUtf8(std::string_view text, size_t at) {
   return {code_point, lead.bytes, Utf8State::kValid};
 }
 
-bool IsValidUtf8(std::string_view text) {
-  for (size_t at = AsciiRun(text, 0); at < text.size();) {
+namespace {
+
+// How much of `text` is valid from its beginning.
+size_t ValidBytes(std::string_view text) {
+  size_t at = AsciiRun(text, 0);
+  while (at < text.size()) {
     const Utf8Char c = DecodeUtf8(text, at);
-    if (c.state != Utf8State::kValid) return false;
+    if (c.state != Utf8State::kValid) break;
     at += c.bytes;
     if (at < text.size() && static_cast<unsigned char>(text[at]) < 0x80)
       at += AsciiRun(text, at);
   }
-  return true;
+  return at;
+}
+
+}  // namespace
+
+bool IsValidUtf8(std::string_view text) {
+  return ValidBytes(text) == text.size();
+}
+
+Status CheckUtf8(std::string_view text) {
+  const size_t at = ValidBytes(text);
+  if (at == text.size()) return OkStatus();
+  return Error{ErrorCode::kBadInput,
+               fmt::format("expected text in UTF-8, found the byte 0x{:02x} at "
+                           "offset {}; convert it",
+                           static_cast<unsigned char>(text[at]), at)};
 }
 
 void AppendUtf8(uint32_t code_point, std::string& out) {

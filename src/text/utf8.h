@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
+
 namespace hexllm {
 
 inline constexpr uint32_t kReplacementChar = 0xFFFD;
@@ -32,6 +34,9 @@ Utf8Char DecodeUtf8(std::string_view text, size_t at);
 // True when all of `text` is valid UTF-8 (no surrogates, nothing overlong,
 // nothing above U+10FFFF).
 bool IsValidUtf8(std::string_view text);
+
+// kBadInput naming the first byte of `text` that is not valid UTF-8.
+Status CheckUtf8(std::string_view text);
 
 // Appends the UTF-8 bytes of a code point (a scalar value).
 void AppendUtf8(uint32_t code_point, std::string& out);

@@ -355,6 +355,11 @@ TEST(RecipeSearch, RefusesFlagsThatDoNothing) {
   refused({"--budget-mb", "9", "--text", "/nowhere/t"}, 5, "/nowhere/t");
   ExpectError(RunHexllm(Search("recipe.txt", {"--budget-mb", "9"})), 2,
               "--output: expected a name that ends in .json");
+  const TempDir texts;
+  refused({"--budget-mb", "9", "--text", texts.Write("t", "a\xff")}, 3,
+          "/t: expected text in UTF-8, found the byte 0xff at offset 1");
+  refused({"--budget-mb", "9", "--text", texts.Write("t", "")}, 3,
+          "/t: expected two tokens or more to judge recipes on, found ");
   EXPECT_EQ(
       RunHexllm(Search(out, {"--budget-mb", "9", "--points", "1"})).status, 2);
   EXPECT_EQ(dir.CountFiles(), 0u);
