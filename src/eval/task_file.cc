@@ -66,6 +66,10 @@ Result<std::vector<std::string>> GetTexts(const Json& json,
 // A number, or as HellaSwag's publishers have it, a number in a string.
 Result<uint32_t> GetLabel(const Json& json, size_t choices) {
   const char* key = FindMember(json, "label") == nullptr ? "gold" : "label";
+  if (std::string_view(key) == "label" && FindMember(json, "gold") != nullptr) {
+    return Error{ErrorCode::kBadInput,
+                 "expected \"label\" or \"gold\", found both; remove one"};
+  }
   const Json* member = FindMember(json, key);
   int64_t label = -1;
   if (member != nullptr && member->is_string()) {
@@ -98,12 +102,21 @@ Result<Continuation> ReadContinuation(const Json& json) {
   return out;
 }
 
-// The member that tells a line's kind; nothing for no kind.
-std::string_view KindOf(const Json& line) {
+// The member that tells a line's kind; nothing for no kind. kBadInput for two.
+Result<std::string_view> KindOf(const Json& line) {
+  std::string_view kind;
   for (const std::string_view key : {"text", "query", "continuation"}) {
-    if (FindMember(line, key) != nullptr) return key;
+    if (FindMember(line, key) == nullptr) continue;
+    if (!kind.empty()) {
+      return Error{ErrorCode::kBadInput,
+                   fmt::format("expected one of \"text\", \"query\" and "
+                               "\"continuation\", which tells what the line "
+                               "is, found \"{}\" and \"{}\"; remove one",
+                               kind, key)};
+    }
+    kind = key;
   }
-  return {};
+  return kind;
 }
 
 Status ReadLine(const Json& line, std::string_view kind, TaskTexts& out) {
@@ -162,7 +175,7 @@ Result<TaskTexts> ParseTaskLines(std::string_view text) {
   TaskTexts out;
   std::string kind;
   HX_RETURN_IF_ERROR(ForEachLine(text, [&](const Json& line) -> Status {
-    const std::string_view found = KindOf(line);
+    HX_ASSIGN_OR_RETURN(const std::string_view found, KindOf(line));
     if (kind.empty()) kind = found;
     if (!found.empty() && found == kind) return ReadLine(line, kind, out);
     return Error{ErrorCode::kBadInput,

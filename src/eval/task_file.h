@@ -35,8 +35,9 @@ struct TaskTexts {
 // Reads `text`, the contents of a file. Lines end with LF or CR LF; empty ones
 // are skipped; members beyond the named ones are ignored ("gold" is read where
 // "label" is missing). kBadInput with the line's number for what is none of the
-// kinds, or of another kind than the first line, for a missing or empty member,
-// a label that is no index of a choice, and a file without lines.
+// kinds, two of them, or another one than the first line, for a missing or
+// empty member, a label that is no index of a choice or given twice, and a file
+// without lines.
 Result<TaskTexts> ParseTaskLines(std::string_view text);
 
 // HellaSwag's own form: {"activity_label", "ctx", "endings", "label"}, made
