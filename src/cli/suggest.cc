@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <optional>
 
 #include "cli/held_out.h"
 #include "cli/model_argument.h"
@@ -26,6 +27,12 @@ std::string FileStem(const std::string& name) {
     if (std::isalnum(byte) == 0 && c != '-' && c != '_' && c != '.') c = '_';
   }
   return stem.empty() || stem.front() == '.' ? "model" + stem : stem;
+}
+
+// Of the recipe suggested as `suggestion`.
+std::string RecipeFile(const std::string& model_name,
+                       std::string_view suggestion) {
+  return fmt::format("{}_suggested_{}.json", FileStem(model_name), suggestion);
 }
 
 // A file in the artifact's folder.
@@ -68,11 +75,17 @@ struct Place {
   const std::string& artifact;
   const std::vector<std::string>& inputs;
 
-  Result<Output> Open(const std::string& name) const {
-    const auto path =
-        (std::filesystem::path(artifact).parent_path() / name).string();
+  std::string PathOf(const std::string& name) const {
+    return (std::filesystem::path(artifact).parent_path() / name).string();
+  }
+  // kUsage for what this command reads or writes otherwise.
+  Status CheckFree(const std::string& path) const {
     HX_RETURN_IF_ERROR(CheckOutput(path, model, inputs));
-    HX_RETURN_IF_ERROR(CheckOutputsDiffer(artifact, path, kFlag));
+    return CheckOutputsDiffer(artifact, path, kFlag);
+  }
+  Result<Output> Open(const std::string& name) const {
+    const std::string path = PathOf(name);
+    HX_RETURN_IF_ERROR(CheckFree(path));
     HX_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
     return Output{path, std::move(file)};
   }
@@ -101,10 +114,10 @@ class Judge {
     return OkStatus();
   }
 
-  // Adds a row, and the recipe's file to `files` when it measures no worse than
-  // the base.
-  Status Add(const quant::Suggestion& suggestion, const Place& place,
-             std::vector<OutputFile>& files, ProgressSink& progress) {
+  // Adds a row. The recipe's file when it measures no worse than the base.
+  Result<std::optional<OutputFile>> Add(const quant::Suggestion& suggestion,
+                                        const Place& place,
+                                        ProgressSink& progress) {
     HX_ASSIGN_OR_RETURN(
         quant::Recipe recipe,
         quant::RecipeOf(base_.recipe, layers_, suggestion.allocation.chosen));
@@ -118,16 +131,13 @@ class Judge {
                   suggestion.allocation.loss, measured);
     if (measured.mean_kld > of_base_.mean_kld) {
       table_ += "  none: the base measures better\n";
-      return OkStatus();
+      return std::optional<OutputFile>();
     }
-    HX_ASSIGN_OR_RETURN(
-        Output output,
-        place.Open(fmt::format("{}_suggested_{}.json",
-                               FileStem(base_.model_name), suggestion.name)));
+    HX_ASSIGN_OR_RETURN(Output output, place.Open(RecipeFile(base_.model_name,
+                                                             suggestion.name)));
     table_ += fmt::format("  {}\n", output.path);
     HX_RETURN_IF_ERROR(output.file.Write(AsBytes(quant::RecipeToJson(recipe))));
-    files.push_back(std::move(output.file));
-    return OkStatus();
+    return std::optional<OutputFile>(std::move(output.file));
   }
 
   const std::string& table() const { return table_; }
@@ -164,14 +174,34 @@ Result<Suggestions> Suggestions::Make(const std::string& model,
   made.files_.push_back(std::move(csv.file));
   Judge judge(base, layers, held_out);
   HX_RETURN_IF_ERROR(judge.Begin(progress));
-  for (const quant::Suggestion& suggestion : quant::Suggest(layers))
-    HX_RETURN_IF_ERROR(judge.Add(suggestion, place, made.files_, progress));
+  std::vector<std::string_view> written;
+  for (const quant::Suggestion& suggestion : quant::Suggest(layers)) {
+    HX_ASSIGN_OR_RETURN(auto file, judge.Add(suggestion, place, progress));
+    if (!file) continue;
+    made.files_.push_back(*std::move(file));
+    written.push_back(suggestion.name);
+  }
+  for (const std::string_view name : quant::kSuggestionNames) {
+    const std::string path = place.PathOf(RecipeFile(base.model_name, name));
+    if (std::ranges::find(written, name) == written.end() &&
+        place.CheckFree(path).ok())
+      made.stale_.push_back(path);
+  }
   HX_RETURN_IF_ERROR(PrintNow(judge.table() + MostSensitive(layers)));
   return made;
 }
 
 Status Suggestions::Commit() {
   for (OutputFile& file : files_) HX_RETURN_IF_ERROR(file.Commit());
+  for (const std::string& path : stale_) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error)) continue;
+    if (std::filesystem::remove(path, error)) continue;
+    return Error{ErrorCode::kEnvironment,
+                 fmt::format("{}: cannot remove this suggestion of an earlier "
+                             "run: {}",
+                             path, error.message())};
+  }
   return OkStatus();
 }
 

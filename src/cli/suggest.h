@@ -15,7 +15,8 @@
 namespace hexllm::cli {
 
 // Files beside the artifact, named after the model, for which see
-// docs/recipe-search.md. They appear when Commit is called, or not at all.
+// docs/recipe-search.md. They appear when Commit is called, or not at all; what
+// an earlier run suggested and this one does not goes then.
 class Suggestions {
  public:
   // Measures the layers of the checkpoint at `model` with the recipe that
@@ -29,10 +30,12 @@ class Suggestions {
                                   const std::vector<std::string>& inputs,
                                   ProgressSink& progress);
 
+  // kEnvironment for what cannot be written or removed.
   Status Commit();
 
  private:
-  std::vector<OutputFile> files_;  // written
+  std::vector<OutputFile> files_;   // written
+  std::vector<std::string> stale_;  // paths
 };
 
 }  // namespace hexllm::cli

@@ -141,6 +141,7 @@ std::vector<Suggestion> Suggest(std::span<const LayerSensitivity> layers) {
   const auto groups = AlternativesOf(layers, CostKind::kBytes);
   const Allocation base = BaseAllocation(layers, CostKind::kBytes);
   std::vector<Suggestion> suggestions;
+  const auto [smaller_name, equal_name, larger_name] = kSuggestionNames;
   const auto add = [&](std::string_view name, std::string_view meaning,
                        std::optional<Allocation> found) {
     if (found && found->chosen != base.chosen)
@@ -148,11 +149,11 @@ std::vector<Suggestion> Suggest(std::span<const LayerSensitivity> layers) {
   };
   auto smaller = Cheapest(groups, kSmallerLoss * base.loss);
   if (smaller && smaller->cost >= base.cost) smaller.reset();
-  add("smaller", "The fewest bytes at nine tenths of the loss of its base.",
+  add(smaller_name, "The fewest bytes at nine tenths of the loss of its base.",
       std::move(smaller));
-  add("equal", "The least loss in no more bytes than its base.",
+  add(equal_name, "The least loss in no more bytes than its base.",
       Allocate(groups, {&base.cost, 1})[0]);
-  add("larger", "The fewest bytes at half the loss of its base.",
+  add(larger_name, "The fewest bytes at half the loss of its base.",
       Cheapest(groups, base.loss / 2));
   return suggestions;
 }

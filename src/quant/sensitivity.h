@@ -67,8 +67,11 @@ Result<Recipe> RecipeOf(const Recipe& base,
                         std::span<const size_t> chosen);
 
 // Recipes that the base could be replaced by.
+inline constexpr std::string_view kSuggestionNames[] = {"smaller", "equal",
+                                                        "larger"};
+
 struct Suggestion {
-  std::string_view name;     // "smaller", "equal", "larger"
+  std::string_view name;     // one of kSuggestionNames
   std::string_view meaning;  // a sentence
   Allocation allocation;     // of bytes
 };

@@ -369,6 +369,11 @@ TEST(RecipeSearch, RefusesFlagsThatDoNothing) {
 // that hurts most.
 TEST(RecipeSuggestion, WritesTableAndRecipesBesideTheArtifact) {
   const TempDir dir;
+  const auto file_of = [&](const std::string& name) {
+    return "smollm2_135m_suggested_" + name + ".json";
+  };
+  for (const char* name : {"smaller", "equal", "larger"})
+    dir.Write(file_of(name), "of an earlier run");
   const std::vector<std::string> args =
       Compile(dir.File("m.hxl"), {"--recipe", "16a4w", "--calib-tokens",
                                   "1,2,3,4,5,6", "--quant-recipe-suggestion"});
@@ -384,8 +389,7 @@ TEST(RecipeSuggestion, WritesTableAndRecipesBesideTheArtifact) {
       HasSubstr("most sensitive: " + first.substr(0, first.find(',')) + " ("));
   size_t recipes = 0;
   for (const char* name : {"smaller", "equal", "larger"}) {
-    const std::string file =
-        dir.File(std::string("smollm2_135m_suggested_") + name + ".json");
+    const std::string file = dir.File(file_of(name));
     if (!std::filesystem::exists(file)) continue;
     const Outcome valid =
         RunHexllm({"recipe", "validate", file, "--model", Model()});
