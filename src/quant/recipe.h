@@ -88,13 +88,16 @@ struct LayerSettings {
   bool operator==(const LayerSettings&) const = default;
 };
 
+// Kinds of layers: the ops that have weights and settings of their own.
+inline constexpr std::string_view kLayerOps[] = {"linear"};
+
 // Changes some settings of the layers that match one of `names` and one of
 // `ops`.
 struct Rule {
   // Globs over whole layer names: * any run, ? one character, [a-c] and [!a-c]
   // one of a set. Empty = all names. Not both of names and ops are empty.
   std::vector<std::string> names;
-  std::vector<std::string> ops;  // "linear"; empty = all ops
+  std::vector<std::string> ops;  // of kLayerOps; empty = all ops
 
   // What is set replaces the setting; at least one is.
   std::optional<const Scheme*> scheme;
@@ -176,7 +179,7 @@ Result<Recipe> FindRecipe(const std::string& name_or_file);
 // A layer that rules may match.
 struct LayerId {
   std::string name;    // "model.layers.0.mlp.down_proj"
-  std::string op;      // "linear"
+  std::string op;      // one of kLayerOps
   int64_t inputs = 0;  // K, its input channels; 0 = any blocks fit
 };
 

@@ -8,7 +8,6 @@
 
 #include "base/near_name.h"
 #include "base/quote.h"
-#include "ir/ops.h"
 #include "quant/recipe.h"
 #include "quant/recipe_check.h"
 #include "quant/recipe_fields.h"
@@ -101,11 +100,10 @@ Result<std::vector<std::string>> ParsePatterns(
 }
 
 Status CheckOp(std::string_view op) {
-  if (ir::FindOp(op) != nullptr) return OkStatus();
-  Names names;
-  for (const ir::OpInfo& info : ir::AllOps()) names.push_back(info.name);
-  return Bad(
-      fmt::format("unknown op {}; {}", Quoted(op), SuggestNames(op, names)));
+  if (std::ranges::find(kLayerOps, op) != std::end(kLayerOps))
+    return OkStatus();
+  return Bad(fmt::format("expected an op that layers have, found {}; {}",
+                         Quoted(op), SuggestNames(op, kLayerOps)));
 }
 
 Result<Rule> ParseRule(const Json& json) {

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "quant/json_schema_testing.h"
 #include "tests/support/temp_dir.h"
 
@@ -171,6 +174,11 @@ std::vector<Refused> RefusedByBoth() {
        "found an array"},
       {Text(R"("defaults": {"scheme": "16a8w"}, "smooth": "serch")"),
        "smooth: unknown smoothing 'serch'; did you mean 'search'?"},
+  };
+}
+
+std::vector<Refused> RulesRefusedByBoth() {
+  return {
       {Rules("{}"), "rules: expected an array"},
       {Rules("[5]"), "rules[0]: expected an object, found a whole number"},
       {Rules(R"([{"scheme": "16a8w"}])"),
@@ -186,14 +194,17 @@ std::vector<Refused> RefusedByBoth() {
       {OneRule(R"("name": "x", "block": 16)"),
        "rules[0]: unknown key 'name'; did you mean 'names'?"},
       {OneRule(R"("block": 17)"), "rules[0]: block: expected 16, 32 or 64"},
+      {OneRule(R"("ops": ["linea"], "block": 16)"),
+       "ops: expected an op that layers have, found 'linea'; did you mean "
+       "'linear'?"},
+      {OneRule(R"("ops": ["add"], "block": 16)"),
+       "found 'add'; expected one of linear"},
   };
 }
 
 // Wrong in ways that the schema cannot say.
 std::vector<Refused> RefusedByParserOnly() {
   return {
-      {OneRule(R"("ops": ["linea"], "block": 16)"),
-       "ops: unknown op 'linea'; did you mean 'linear'"},
       {Rules(R"([{"names": ["a["], "block": 16}])"), "without its ']'"},
       {Rules(R"([{"names": ["*"]}])"),
        "rules[0]: expected a setting such as scheme, found none"},
@@ -253,7 +264,9 @@ void ExpectRefused(const Refused& refused) {
 
 TEST(Recipe, WrongRecipesAreRefusedBySchemaAndParser) {
   const Json schema = AsJson(RecipeSchema());
-  for (const Refused& refused : RefusedByBoth()) {
+  std::vector<Refused> by_both = RefusedByBoth();
+  std::ranges::move(RulesRefusedByBoth(), std::back_inserter(by_both));
+  for (const Refused& refused : by_both) {
     ExpectRefused(refused);
     EXPECT_NE(SchemaViolation(schema, AsJson(refused.text)), "")
         << refused.text;
