@@ -32,6 +32,12 @@ bool HasTaps(const artifact::Manifest& manifest) {
       });
 }
 
+Error FloatAlone() {
+  return Error{ErrorCode::kUsage,
+               "--sqnr, --bisect: expected a stage qdq or device, or a recipe, "
+               "found fp alone"};
+}
+
 // The prompt for a context of `most` tokens.
 Result<std::vector<int32_t>> ReadPrompt(const EvalFlags& flags,
                                         const artifact::Artifact& artifact,
@@ -177,11 +183,7 @@ Status Comparison::Run(const std::string& stage) {
   result_.model_id = fmt::format("{:016x}", manifest.model_id);
   result_.prompt = prompt_.ids;
   AddRecipe(*x.stage.artifact, result_);
-  if (manifest.stage == "fp") {
-    return Error{ErrorCode::kUsage,
-                 "--sqnr, --bisect: expected a stage qdq or device, or a "
-                 "recipe, found fp alone"};
-  }
+  if (manifest.stage == "fp") return FloatAlone();
   const bool from_qdq = flags_.bisect && manifest.stage == "device";
   if (flags_.sqnr || !from_qdq) {
     HX_ASSIGN_OR_RETURN(const Compared fp, Open("fp"));
@@ -218,11 +220,7 @@ Status CheckComparisons(const EvalFlags& flags) {
   const bool only_float = flags.stages.size() == 1 && flags.stages[0] == "fp";
   const bool no_stage = flags.stages.empty() && flags.quant.recipe.empty() &&
                         !IsArtifact(flags.model);
-  if (only_float || no_stage)
-    return usage(
-        "--sqnr, --bisect: expected a stage qdq or device, or a "
-        "recipe, found fp alone");
-  return OkStatus();
+  return only_float || no_stage ? FloatAlone() : OkStatus();
 }
 
 Result<PromptPlan> PlanPrompt(const EvalFlags& flags, ProgressSink& progress) {
@@ -231,6 +229,7 @@ Result<PromptPlan> PlanPrompt(const EvalFlags& flags, ProgressSink& progress) {
     HX_ASSIGN_OR_RETURN(const auto artifact,
                         artifact::Artifact::Open(flags.model));
     const artifact::Manifest& manifest = artifact->manifest();
+    if (manifest.stage == "fp") return FloatAlone();
     const bool from_qdq = manifest.stage == "device" && !flags.sqnr;
     HX_RETURN_IF_ERROR(CheckStageOpens({flags.model, flags.checkpoint, {}},
                                        from_qdq ? "qdq" : "fp", flags.engine));
