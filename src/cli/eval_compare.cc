@@ -14,6 +14,7 @@
 #include "eval/score.h"
 #include "eval/taps.h"
 #include "runtime/artifact_text.h"
+#include "text/utf8.h"
 
 namespace hexllm::cli {
 namespace {
@@ -217,6 +218,8 @@ Status CheckComparisons(const EvalFlags& flags) {
   }
   if (!flags.prompt.empty() && !flags.ids.empty())
     return usage("eval: expected either --prompt or --tokens");
+  if (!IsValidUtf8(flags.prompt))
+    return usage("--prompt: expected UTF-8, found other bytes");
   const bool only_float = flags.stages.size() == 1 && flags.stages[0] == "fp";
   const bool no_stage = flags.stages.empty() && flags.quant.recipe.empty() &&
                         !IsArtifact(flags.model);

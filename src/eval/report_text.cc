@@ -52,6 +52,7 @@ std::string StageLine(const TaskResult& task, size_t stage) {
       text += Difference(figure, task.stages.front());
     figures.push_back(std::move(text));
   }
+  if (figures.empty()) figures.push_back("no items of this shard");
   return fmt::format("{} {} ({}, weights {:.1f} MB): {}\n",
                      Printable(task.name), result.stage, result.recipe,
                      static_cast<double>(result.weight_bytes) / 1e6,

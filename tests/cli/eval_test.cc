@@ -318,6 +318,7 @@ TEST_F(EvalTest, RefusesWhatMakesNoSense) {
       {{"--sqnr", "--recipe", "16a8w", "--shard", "1/2"}, "with --tasks"},
       {{"--bisect", "--recipe", "16a8w", "--tolerance", "nan"}, "--tolerance"},
       {{"--sqnr", "--recipe", "16a8w", "--tolerance", "5"}, "--bisect"},
+      {{"--sqnr", "--recipe", "16a8w", "--prompt", "x\xff"}, "expected UTF-8"},
       {{"--sqnr", "--recipe", "16a8w", "--limit", "1"}, "--tasks"},
       {{"--sqnr", "--recipe", "16a8w", "--resume", "x"}, "--tasks"},
       {{"--tasks", questions_, "--data-dir", "x"}, "--data-dir: expected with"},
