@@ -129,7 +129,7 @@ Status Compile(const Flags& flags) {
       flags.certify ? CompileCertified(flags.model, flags.out, options,
                                        flags.engine, progress)
                     : CompileToFile(flags.model, flags.out, options, progress));
-  if (suggestions) HX_RETURN_IF_ERROR(suggestions->Commit());
+  if (suggestions) HX_RETURN_IF_ERROR(suggestions->Commit(progress));
   progress.Finish();
   return OkStatus();
 }

@@ -42,12 +42,16 @@ Status CheckQuantFlags(const EvalFlags& flags) {
             });
   const bool calibrates =
       IsGiven(flags.quant.calibration) || !flags.quant.calib_tokens.empty();
-  if (!only_float || (!calibrates && flags.quant.recipe.empty()))
-    return OkStatus();
-  return Usage(
-      fmt::format("{}: expected with a stage that is quantized, found "
-                  "fp alone",
-                  calibrates ? "--calib-*" : "--recipe"));
+  const std::pair<bool, const char*> given[] = {
+      {calibrates, "--calib-*"},
+      {!flags.quant.recipe.empty(), "--recipe"},
+      {flags.target.soc_is_named, "--soc"}};
+  for (const auto& [is_given, flag] : given) {
+    if (!only_float || !is_given) continue;
+    return Usage(fmt::format(
+        "{}: expected with a stage that is quantized, found fp alone", flag));
+  }
+  return OkStatus();
 }
 
 // kUsage for the QNN libraries where no stage runs on the HTP.

@@ -245,7 +245,11 @@ Result<PromptPlan> PlanPrompt(const EvalFlags& flags, ProgressSink& progress) {
     }
     plan.context = manifest.context_tokens;
     plan.block = LargestStep(manifest);
-    HX_ASSIGN_OR_RETURN(plan.ids, ReadPrompt(flags, *artifact, plan.context));
+    uint32_t most = plan.context;
+    if (flags.window) {
+      HX_ASSIGN_OR_RETURN(most, WindowOf(flags));
+    }
+    HX_ASSIGN_OR_RETURN(plan.ids, ReadPrompt(flags, *artifact, most));
     return plan;
   }
   // The float graph is cheap, and has the tokenizer.

@@ -29,9 +29,8 @@ Result<PromptPlan> PlanPrompt(const EvalFlags& flags, ProgressSink& progress);
 
 // Compares each stage but fp as the flags say, printing a line for each.
 // Models are compiled anew, with their inner values as outputs, for the context
-// that tasks have (their calibration depends on it) or a longer prompt;
-// artifacts are taken as they are and show layers only when compiled with
-// --taps.
+// that tasks have, on which their calibration depends; artifacts are taken as
+// they are and show layers only when compiled with --taps.
 Status RunComparisons(const EvalFlags& flags, const PromptPlan& prompt,
                       EvalFiles& files, EvalResult& result,
                       ProgressSink& progress);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/json.h"
 #include "cli/held_out.h"
 #include "cli/model_argument.h"
 #include "cli/output.h"
@@ -28,18 +29,6 @@ std::string FileStem(const std::string& name) {
   }
   return stem.empty() || stem.front() == '.' ? "model" + stem : stem;
 }
-
-// Of the recipe suggested as `suggestion`.
-std::string RecipeFile(const std::string& model_name,
-                       std::string_view suggestion) {
-  return fmt::format("{}_suggested_{}.json", FileStem(model_name), suggestion);
-}
-
-// A file in the artifact's folder.
-struct Output {
-  std::string path;
-  OutputFile file;
-};
 
 std::string Row(std::string_view name, double bytes, double predicted,
                 const HeldOutFigures& measured) {
@@ -69,27 +58,74 @@ std::string MostSensitive(std::span<const quant::LayerSensitivity> layers) {
   return text + "\n";
 }
 
-// Where the files go, and what must not be written over.
+// The names of the files, beside the artifact.
 struct Place {
-  const std::string& model;
-  const std::string& artifact;
-  const std::vector<std::string>& inputs;
+  std::filesystem::path folder;
+  std::string stem;
 
-  std::string PathOf(const std::string& name) const {
-    return (std::filesystem::path(artifact).parent_path() / name).string();
+  std::string Csv() const {
+    return (folder / (stem + "_quantization_error.csv")).string();
   }
-  // kUsage for what this command reads or writes otherwise.
-  Status CheckFree(const std::string& path) const {
-    HX_RETURN_IF_ERROR(CheckOutput(path, model, inputs));
-    return CheckOutputsDiffer(artifact, path, kFlag);
-  }
-  Result<Output> Open(const std::string& name) const {
-    const std::string path = PathOf(name);
-    HX_RETURN_IF_ERROR(CheckFree(path));
-    HX_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
-    return Output{path, std::move(file)};
+  // Of the recipe suggested as `name`.
+  std::string Recipe(std::string_view name) const {
+    return (folder / fmt::format("{}_suggested_{}.json", stem, name)).string();
   }
 };
+
+// kUsage when one of the files is what this command reads or writes otherwise.
+Status CheckFree(const Place& place, const std::string& model,
+                 const std::vector<std::string>& inputs,
+                 const std::vector<std::string>& outputs) {
+  std::vector<std::string> paths = {place.Csv()};
+  for (const std::string_view name : quant::kSuggestionNames)
+    paths.push_back(place.Recipe(name));
+  for (const std::string& path : paths) {
+    if (const Status checked = CheckOutput(path, model, inputs);
+        !checked.ok()) {
+      return Error{checked.error().code,
+                   fmt::format("{}: expected a name that {} is free to write, "
+                               "found an input of this command; give the input "
+                               "another name, or -o another folder",
+                               path, kFlag)};
+    }
+    for (const std::string& output : outputs) {
+      if (output.empty()) continue;
+      HX_RETURN_IF_ERROR(CheckOutputsDiffer(output, path, kFlag));
+    }
+  }
+  return OkStatus();
+}
+
+// kUsage when the artifact goes to a device or a pipe, beside which no files
+// belong.
+Status CheckFolder(const std::string& artifact) {
+  std::error_code error;
+  const auto status = std::filesystem::status(artifact, error);
+  if (!std::filesystem::exists(status) ||
+      std::filesystem::is_regular_file(status))
+    return OkStatus();
+  return Error{ErrorCode::kUsage,
+               fmt::format("{}: expected -o FILE, beside which suggestions go, "
+                           "found {}, which is no file",
+                           kFlag, artifact)};
+}
+
+// How the description of a suggestion begins.
+std::string Signature() {
+  return fmt::format("Suggested by `hexllm compile {}`", kFlag);
+}
+
+// True for a file that an earlier run suggested.
+bool IsSuggestion(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(
+          std::filesystem::symlink_status(path, error)))
+    return false;
+  const auto json = ReadJsonFile(path);
+  if (!json.ok()) return false;
+  const auto description = GetString(*json, "description");
+  return description.ok() && description->starts_with(Signature());
+}
 
 // Judges one suggestion after the other.
 class Judge {
@@ -122,9 +158,8 @@ class Judge {
         quant::Recipe recipe,
         quant::RecipeOf(base_.recipe, layers_, suggestion.allocation.chosen));
     recipe.name = fmt::format("{}_{}", base_.recipe.name, suggestion.name);
-    recipe.description =
-        fmt::format("Suggested by `hexllm compile {}`, from {}. {}", kFlag,
-                    base_.recipe.name, suggestion.meaning);
+    recipe.description = fmt::format("{}, from {}. {}", Signature(),
+                                     base_.recipe.name, suggestion.meaning);
     HX_ASSIGN_OR_RETURN(const HeldOutFigures measured,
                         held_out_.Measure(recipe, progress));
     table_ += Row(suggestion.name, fixed_ + suggestion.allocation.cost,
@@ -133,11 +168,11 @@ class Judge {
       table_ += "  none: the base measures better\n";
       return std::optional<OutputFile>();
     }
-    HX_ASSIGN_OR_RETURN(Output output, place.Open(RecipeFile(base_.model_name,
-                                                             suggestion.name)));
-    table_ += fmt::format("  {}\n", output.path);
-    HX_RETURN_IF_ERROR(output.file.Write(AsBytes(quant::RecipeToJson(recipe))));
-    return std::optional<OutputFile>(std::move(output.file));
+    const std::string path = place.Recipe(suggestion.name);
+    HX_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+    table_ += fmt::format("  {}\n", path);
+    HX_RETURN_IF_ERROR(file.Write(AsBytes(quant::RecipeToJson(recipe))));
+    return std::optional<OutputFile>(std::move(file));
   }
 
   const std::string& table() const { return table_; }
@@ -158,20 +193,23 @@ Result<Suggestions> Suggestions::Make(const std::string& model,
                                       const CompileOptions& options,
                                       const std::vector<std::string>& inputs,
                                       ProgressSink& progress) {
-  const Place place{model, artifact, inputs};
+  HX_RETURN_IF_ERROR(CheckFolder(artifact));
   HX_ASSIGN_OR_RETURN(const SearchBase base,
                       FindSearchBase(model, options, kFlag, progress));
-  HX_ASSIGN_OR_RETURN(Output csv, place.Open(FileStem(base.model_name) +
-                                             "_quantization_error.csv"));
+  const Place place{std::filesystem::path(artifact).parent_path(),
+                    FileStem(base.model_name)};
+  HX_RETURN_IF_ERROR(
+      CheckFree(place, model, inputs, {artifact, options.quant_attrs_path}));
+  HX_ASSIGN_OR_RETURN(OutputFile csv, OutputFile::Create(place.Csv()));
   HX_ASSIGN_OR_RETURN(
       HeldOut held_out,
       HeldOut::Open(model, options, BuiltinHeldOutText(), progress));
   HX_ASSIGN_OR_RETURN(
       const std::vector<quant::LayerSensitivity> layers,
       MeasureSensitivities(model, options, base.recipe, progress));
-  HX_RETURN_IF_ERROR(csv.file.Write(AsBytes(quant::SensitivityCsv(layers))));
+  HX_RETURN_IF_ERROR(csv.Write(AsBytes(quant::SensitivityCsv(layers))));
   Suggestions made;
-  made.files_.push_back(std::move(csv.file));
+  made.files_.push_back(std::move(csv));
   Judge judge(base, layers, held_out);
   HX_RETURN_IF_ERROR(judge.Begin(progress));
   std::vector<std::string_view> written;
@@ -182,21 +220,23 @@ Result<Suggestions> Suggestions::Make(const std::string& model,
     written.push_back(suggestion.name);
   }
   for (const std::string_view name : quant::kSuggestionNames) {
-    const std::string path = place.PathOf(RecipeFile(base.model_name, name));
-    if (std::ranges::find(written, name) == written.end() &&
-        place.CheckFree(path).ok())
+    const std::string path = place.Recipe(name);
+    if (std::ranges::find(written, name) == written.end() && IsSuggestion(path))
       made.stale_.push_back(path);
   }
   HX_RETURN_IF_ERROR(PrintNow(judge.table() + MostSensitive(layers)));
   return made;
 }
 
-Status Suggestions::Commit() {
+Status Suggestions::Commit(ProgressSink& progress) {
   for (OutputFile& file : files_) HX_RETURN_IF_ERROR(file.Commit());
   for (const std::string& path : stale_) {
     std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error)) continue;
-    if (std::filesystem::remove(path, error)) continue;
+    std::filesystem::remove(path, error);
+    if (!error) {
+      progress.Note(path + ": a suggestion of an earlier run, removed");
+      continue;
+    }
     return Error{ErrorCode::kEnvironment,
                  fmt::format("{}: cannot remove this suggestion of an earlier "
                              "run: {}",

@@ -16,13 +16,15 @@ namespace hexllm::cli {
 
 // Files beside the artifact, named after the model, for which see
 // docs/recipe-search.md. They appear when Commit is called, or not at all; what
-// an earlier run suggested and this one does not goes then.
+// an earlier run suggested, as its description says, and this one does not goes
+// then.
 class Suggestions {
  public:
   // Measures the layers of the checkpoint at `model` with the recipe that
   // `options` mean, judges the recipes that follow, and shows them on stdout.
   // `artifact` is the output of the compilation, `inputs` what it reads beside
-  // the model. kUsage for a recipe without static ranges; errors of
+  // the model. kUsage for a recipe without static ranges, and where the files
+  // would lie on what the command reads or writes otherwise; errors of
   // FindSearchBase, MeasureSensitivities, HeldOut and of the disk.
   static Result<Suggestions> Make(const std::string& model,
                                   const std::string& artifact,
@@ -31,7 +33,7 @@ class Suggestions {
                                   ProgressSink& progress);
 
   // kEnvironment for what cannot be written or removed.
-  Status Commit();
+  Status Commit(ProgressSink& progress);
 
  private:
   std::vector<OutputFile> files_;   // written

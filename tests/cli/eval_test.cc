@@ -264,6 +264,9 @@ TEST_F(EvalTest, LaterStagesAreCheckedFirst) {
   refused(other, 5, dir_.File("no"));
   other.back() = DataPath("models/llama3_2_1b");
   refused(other, 3, "expected the checkpoint of");
+  refused({"eval", artifact, "-q", "--window", "9000", "--sqnr", "--model",
+           Model()},
+          2, "--window: expected at most 64");
   refused({"eval", artifact, "-q", "--tasks", questions_, "--sqnr"}, 2,
           "--model");
   refused({"eval", artifact, "-q", "--tasks", questions_, "--bisect", "--model",
@@ -323,6 +326,7 @@ TEST_F(EvalTest, RefusesWhatMakesNoSense) {
       {{"--sqnr", "--recipe", "16a8w", "--resume", "x"}, "--tasks"},
       {{"--tasks", questions_, "--data-dir", "x"}, "--data-dir: expected with"},
       {{"--tasks", questions_, "--calib-tokens", "1"}, "found fp alone"},
+      {{"--tasks", questions_, "--soc", "SM8650"}, "found fp alone"},
       {{"--tasks", questions_, "--qnn-lib-dir", "x"}, "leave it out"},
       {{"--tasks", questions_, "--no-self-test"}, "found the checkpoint"},
       {{"--tasks", questions_, "--sqnr", "--recipe", "16a8w", "--shard", "1/2",

@@ -372,8 +372,11 @@ TEST(RecipeSuggestion, WritesTableAndRecipesBesideTheArtifact) {
   const auto file_of = [&](const std::string& name) {
     return "smollm2_135m_suggested_" + name + ".json";
   };
-  for (const char* name : {"smaller", "equal", "larger"})
-    dir.Write(file_of(name), "of an earlier run");
+  for (const char* name : {"equal", "larger"}) {
+    dir.Write(file_of(name), R"({"description": "Suggested by `hexllm compile )"
+                             R"(--quant-recipe-suggestion`, from x."})");
+  }
+  dir.Write(file_of("smaller"), "not of an earlier run");
   const std::vector<std::string> args =
       Compile(dir.File("m.hxl"), {"--recipe", "16a4w", "--calib-tokens",
                                   "1,2,3,4,5,6", "--quant-recipe-suggestion"});
@@ -387,17 +390,44 @@ TEST(RecipeSuggestion, WritesTableAndRecipesBesideTheArtifact) {
   EXPECT_THAT(
       done.out,
       HasSubstr("most sensitive: " + first.substr(0, first.find(',')) + " ("));
-  size_t recipes = 0;
+  size_t recipes = 0, others = 0;
   for (const char* name : {"smaller", "equal", "larger"}) {
     const std::string file = dir.File(file_of(name));
     if (!std::filesystem::exists(file)) continue;
+    if (ReadWholeFile(file) == "not of an earlier run") {
+      ++others;
+      continue;
+    }
     const Outcome valid =
         RunHexllm({"recipe", "validate", file, "--model", Model()});
     EXPECT_EQ(valid.status, 0) << valid.err;
     ++recipes;
   }
   EXPECT_GT(recipes, 0u) << done.out;
-  EXPECT_EQ(dir.CountFiles(), 2 + recipes);
+  EXPECT_EQ(dir.CountFiles(), 2 + recipes + others);
+  EXPECT_TRUE(std::filesystem::exists(dir.File(file_of("smaller"))));
+}
+
+// Before anything is measured.
+TEST(RecipeSuggestion, WritesOverNothingElse) {
+  const TempDir dir;
+  const std::string equal =
+      dir.Write("smollm2_135m_suggested_equal.json",
+                RunHexllm({"recipe", "show", "16a8w"}).out);
+  const auto refused = [&](const std::string& out,
+                           std::vector<std::string> flags,
+                           const std::string& message) {
+    flags.push_back("--quant-recipe-suggestion");
+    ExpectError(RunHexllm(Compile(out, flags)), 2, message);
+  };
+  const std::string out = dir.File("m.hxl");
+  refused(out, {"--recipe", equal}, "give the input another name");
+  refused(out, {"--recipe", "16a8w", "--quant-attrs", equal},
+          "--quant-recipe-suggestion: expected another file");
+  refused(equal, {"--recipe", "16a8w"},
+          "--quant-recipe-suggestion: expected another file");
+  refused("/dev/null", {"--recipe", "16a8w"}, "which is no file");
+  EXPECT_EQ(dir.CountFiles(), 1u);
 }
 
 TEST(RecipeSuggestion, NeedsStaticRanges) {
