@@ -118,9 +118,9 @@ Result<uint32_t> WindowOf(const EvalFlags& flags) {
 }
 
 Status CheckLaterStages(const EvalFlags& flags) {
-  for (size_t i = 1; i < flags.stages.size(); ++i) {
-    HX_ASSIGN_OR_RETURN(const uint32_t window, WindowOf(flags));
-    const std::string& stage = flags.stages[i];
+  if (flags.stages.size() < 2) return OkStatus();
+  HX_ASSIGN_OR_RETURN(const uint32_t window, WindowOf(flags));
+  for (const std::string& stage : std::span(flags.stages).subspan(1)) {
     HX_ASSIGN_OR_RETURN(CompileOptions options,
                         OptionsFor(flags, {.stage = stage, .context = window}));
     HX_RETURN_IF_ERROR(CheckStageCompiles(

@@ -26,6 +26,7 @@
 #include "compile/taps.h"
 #include "compile/targets.h"
 #include "compile/text_assets.h"
+#include "compile/unused_flags.h"
 #include "ir/text.h"
 #include "ir/weight_size.h"
 #include "models/decoder.h"
@@ -132,38 +133,6 @@ Status CheckWantedEstimate(const CompileOptions& options) {
                            options.target.name)};
 }
 
-// kUsage for a flag that would do nothing.
-Status CheckMaxMemory(const CompileOptions& options) {
-  if (!options.target.max_memory || NeedsStaticRecipe(options.target))
-    return OkStatus();
-  return Error{ErrorCode::kUsage,
-               fmt::format("--max-memory: expected with --target htp, found {}",
-                           options.target.name)};
-}
-Status CheckSoc(const CompileOptions& options, const quant::Recipe& recipe) {
-  if (!options.target.soc_is_named || NeedsStaticRecipe(options.target) ||
-      IsStatic(recipe)) {
-    return OkStatus();
-  }
-  return Error{
-      ErrorCode::kUsage,
-      fmt::format("--soc: expected with --target htp or a recipe of static "
-                  "ranges, found {} and {}, which is the same for all chips",
-                  options.target.name, Quoted(recipe.name))};
-}
-Status CheckCacheDir(const CompileOptions& options,
-                     const quant::Recipe& recipe) {
-  if (options.cache_dir.empty() || NeedsStaticRecipe(options.target) ||
-      quant::HasStaticRanges(recipe) || quant::Smooths(recipe)) {
-    return OkStatus();
-  }
-  return Error{
-      ErrorCode::kUsage,
-      fmt::format("--cache-dir: expected with --target htp or a recipe that "
-                  "calibrates, found {} and {}, where nothing takes long",
-                  options.target.name, Quoted(recipe.name))};
-}
-
 Result<std::unique_ptr<const FileCache>> OpenCache(
     const CompileOptions& options) {
   if (options.cache_dir.empty()) return std::unique_ptr<const FileCache>();
@@ -233,13 +202,17 @@ Status CheckStatic(const Job& job, const quant::ResolvedRecipe& recipe) {
                       .quantize = QuantizeJobOf(job)});
 }
 
+// What the recipe says of the model's layers, without its warnings.
+Result<quant::ResolvedRecipe> ResolveQuietly(const Job& job) {
+  NullProgress quiet;
+  HX_ASSIGN_OR_RETURN(const ir::Module module, BuildFloat(job));
+  return ResolveFor(module, job.recipe, quiet);
+}
+
 // The same before factors are searched; the finished model is checked again,
 // since a tied head may get weights of its own.
 Status CheckBeforeSmoothing(const Job& job) {
-  NullProgress quiet;
-  HX_ASSIGN_OR_RETURN(const ir::Module module, BuildFloat(job));
-  HX_ASSIGN_OR_RETURN(const quant::ResolvedRecipe recipe,
-                      ResolveFor(module, job.recipe, quiet));
+  HX_ASSIGN_OR_RETURN(const quant::ResolvedRecipe recipe, ResolveQuietly(job));
   return CheckStatic(job, recipe);
 }
 
@@ -460,10 +433,8 @@ Result<std::shared_ptr<const artifact::Artifact>> CompileToMemory(
 Result<uint64_t> CheckCompile(const std::string& model_path,
                               const CompileOptions& options) {
   NullProgress quiet;
-  HX_ASSIGN_OR_RETURN(Job job, Prepare(model_path, options, quiet));
-  HX_ASSIGN_OR_RETURN(const ir::Module module, BuildFloat(job));
-  HX_ASSIGN_OR_RETURN(const quant::ResolvedRecipe recipe,
-                      ResolveFor(module, job.recipe, quiet));
+  HX_ASSIGN_OR_RETURN(const Job job, Prepare(model_path, options, quiet));
+  HX_ASSIGN_OR_RETURN(const quant::ResolvedRecipe recipe, ResolveQuietly(job));
   if (NeedsRanges(recipe) || quant::Smooths(job.folded)) {
     HX_RETURN_IF_ERROR(
         MakeCalibrationSet(job.calibration, job.text, job.source.config.vocab,

@@ -36,14 +36,11 @@ namespace {
 
 // "window: expected 512, found 100".
 std::string FirstDifference(const Json& wanted, const Json& found) {
-  const auto text = [](const Json* member) {
-    return member == nullptr ? "none" : DumpJson(*member);
-  };
   for (const auto& [key, value] : wanted.items()) {
     const Json* other = FindMember(found, key);
-    if (other == nullptr || *other != value)
-      return fmt::format("{}: expected {}, found {}", key, DumpJson(value),
-                         text(other));
+    if (other != nullptr && *other == value) continue;
+    return fmt::format("{}: expected {}, found {}", key, DumpJson(value),
+                       other == nullptr ? "none" : DumpJson(*other));
   }
   return fmt::format("expected {}, found {}", DumpJson(wanted),
                      DumpJson(found));
